@@ -1,0 +1,47 @@
+"""Owns database engines and sessions. Must not know any table."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import lru_cache
+
+from sqlalchemy import Engine, create_engine
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
+from sqlalchemy.orm import Session, sessionmaker
+
+from gateway.core.endpoints import database_url
+
+
+def sqlalchemy_url(url: str) -> str:
+    """`postgres://` or `postgresql://` as SQLAlchemy's psycopg 3 dialect."""
+    for prefix in ("postgresql://", "postgres://"):
+        if url.startswith(prefix):
+            return "postgresql+psycopg://" + url.removeprefix(prefix)
+    return url
+
+
+@lru_cache
+def engine() -> Engine:
+    """The process's synchronous engine, for workers, the writer and the CLI."""
+    return create_engine(sqlalchemy_url(database_url()), pool_pre_ping=True, pool_size=5, max_overflow=10)
+
+
+@lru_cache
+def async_engine() -> AsyncEngine:
+    """The process's asynchronous engine, for the control plane."""
+    return create_async_engine(sqlalchemy_url(database_url()), pool_pre_ping=True, pool_size=5, max_overflow=10)
+
+
+@contextmanager
+def session_scope() -> Iterator[Session]:
+    """A session that commits when the block ends well and rolls back when it does not."""
+    with sessionmaker(engine(), expire_on_commit=False).begin() as session:
+        yield session
+
+
+@asynccontextmanager
+async def async_session() -> AsyncIterator[AsyncSession]:
+    """A session for one request; the router commits."""
+    async with async_sessionmaker(async_engine(), expire_on_commit=False)() as session:
+        yield session

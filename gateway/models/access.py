@@ -1,0 +1,34 @@
+"""Tables of who may call: projects and their gateway keys."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy.orm import Mapped, mapped_column
+
+from gateway.models.base import Base, CreatedAt, Id, ProjectId
+
+
+class Project(Base):
+    """The wall between tenants: every row below belongs to exactly one project."""
+
+    __tablename__ = "project"
+
+    id: Mapped[Id]
+    name: Mapped[str] = mapped_column(unique=True)
+    created_at: Mapped[CreatedAt]
+
+
+class ApiKey(Base):
+    """A gateway key. Only its SHA-256 is kept; `prefix` is what people recognise it by."""
+
+    __tablename__ = "api_key"
+
+    id: Mapped[Id]
+    project_id: Mapped[ProjectId]
+    name: Mapped[str]
+    prefix: Mapped[str]
+    hash: Mapped[bytes] = mapped_column(unique=True)
+    capture: Mapped[str] = mapped_column(default="full")  # full | metadata | off
+    created_at: Mapped[CreatedAt]
+    revoked_at: Mapped[datetime | None]

@@ -1,0 +1,82 @@
+"""Tables of captured traffic: calls, content-addressed bodies, how far the spool was read."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from sqlalchemy import ForeignKey, Index
+from sqlalchemy.orm import Mapped, mapped_column
+
+from gateway.models.base import Base
+
+
+class Call(Base):
+    """One captured request and its response. Partitioned by month through the time inside its UUIDv7."""
+
+    __tablename__ = "call"
+    __table_args__ = (
+        Index("ix_call_project_id_id", "project_id", "id"),
+        Index("ix_call_project_id_task_id_id", "project_id", "task_id", "id"),
+        Index("ix_call_project_id_fingerprint", "project_id", "fingerprint"),
+        {"postgresql_partition_by": "RANGE (id)"},
+    )
+
+    id: Mapped[uuid.UUID] = mapped_column(primary_key=True)
+    project_id: Mapped[uuid.UUID] = mapped_column(ForeignKey("project.id", ondelete="CASCADE"))
+    key_id: Mapped[uuid.UUID | None]
+    task_id: Mapped[uuid.UUID | None]
+    received_at: Mapped[datetime]
+    endpoint: Mapped[str]  # chat.completions
+    alias: Mapped[str]  # the model name that the app sent
+    served_by: Mapped[str]  # upstream | student | gateway (an error of ours)
+    upstream_id: Mapped[uuid.UUID | None]
+    student_id: Mapped[uuid.UUID | None]
+    route_revision_id: Mapped[uuid.UUID | None]
+    fallback_reason: Mapped[str | None]
+    streamed: Mapped[bool]
+    status: Mapped[int]
+    complete: Mapped[bool]  # the whole answer was received
+    trainable: Mapped[bool]  # complete, successful and whole: may become an example
+    finish_reason: Mapped[str | None]
+    error: Mapped[str | None]
+    latency_ms: Mapped[float]
+    ttfb_ms: Mapped[float | None]
+    overhead_ms: Mapped[float]
+    prompt_tokens: Mapped[int]
+    cached_tokens: Mapped[int]
+    completion_tokens: Mapped[int]
+    reasoning_tokens: Mapped[int]
+    cost: Mapped[Decimal | None]  # None: no price was known
+    fingerprint: Mapped[bytes | None]  # of system template, tools, response format
+    input_hash: Mapped[bytes | None]  # of all messages, tools and response format: what splits go by
+    preview: Mapped[str]  # start of the last user message
+    answer_preview: Mapped[str]
+    tags: Mapped[dict[str, Any]]  # the request's metadata
+    # The request without messages, then the hash of each message; bodies lie in `blob`.
+    request: Mapped[dict[str, Any] | None]
+    message_hashes: Mapped[list[Any] | None]
+    response_hash: Mapped[bytes | None]  # blob: the assembled response as JSON
+
+
+class Blob(Base):
+    """A message or response body, stored once per project by SHA-256, compressed with zstd."""
+
+    __tablename__ = "blob"
+
+    project_id: Mapped[uuid.UUID] = mapped_column(ForeignKey("project.id", ondelete="CASCADE"), primary_key=True)
+    hash: Mapped[bytes] = mapped_column(primary_key=True)
+    size: Mapped[int]  # bytes before compression
+    data: Mapped[bytes]
+
+
+class SpoolCursor(Base):
+    """How many bytes of a spool segment are in the database: moved in the transaction that inserts them."""
+
+    __tablename__ = "spool_cursor"
+
+    segment: Mapped[str] = mapped_column(primary_key=True)
+    offset: Mapped[int]
+    updated_at: Mapped[datetime]

@@ -1,0 +1,111 @@
+"""Owns calling a provider's model once: the openai client for OpenAI's wire, litellm for the rest."""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import cached_property
+from typing import Any
+
+import openai
+
+from gateway.core.errors import StepdownError
+from gateway.providers.spec import ChatModel, ChatResult, UpstreamSpec, Usage
+
+
+def chat_model(spec: UpstreamSpec) -> ChatModel:
+    """The chat model that `spec` describes."""
+    return OpenAIChat(spec) if spec.kind == "openai" else LitellmChat(spec)
+
+
+def usage_of(raw: dict[str, Any]) -> Usage:
+    """Reads `usage` of a Chat Completions response, with its cached and reasoning parts."""
+    usage = raw.get("usage") or {}
+    return Usage(
+        prompt=usage.get("prompt_tokens") or 0,
+        completion=usage.get("completion_tokens") or 0,
+        cached=(usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0,
+        reasoning=(usage.get("completion_tokens_details") or {}).get("reasoning_tokens") or 0,
+    )
+
+
+def _result(raw: dict[str, Any], started: float, spec: UpstreamSpec) -> ChatResult:
+    choices = raw.get("choices") or []
+    if not choices:
+        raise StepdownError(
+            502,
+            "upstream_answer_empty",
+            f"{spec.model} answered without choices.",
+            hint="Look at the upstream's own log for this call.",
+        )
+    message = choices[0].get("message") or {}
+    return ChatResult(
+        content=message.get("content"),
+        finish_reason=choices[0].get("finish_reason"),
+        usage=usage_of(raw),
+        latency_s=time.monotonic() - started,
+        tool_calls=message.get("tool_calls") or [],
+        raw=raw,
+    )
+
+
+class OpenAIChat:
+    """A model behind OpenAI's wire. The client retries what is safe to repeat: a judge's call changes nothing."""
+
+    def __init__(self, spec: UpstreamSpec) -> None:
+        self.spec = spec
+
+    @cached_property
+    def _client(self) -> openai.AsyncOpenAI:
+        return openai.AsyncOpenAI(
+            base_url=self.spec.base_url, api_key=self.spec.api_key, timeout=self.spec.timeout_s, max_retries=4
+        )
+
+    async def complete(self, request: dict[str, Any]) -> ChatResult:
+        """See `ChatModel.complete`."""
+        started = time.monotonic()
+        try:
+            # The extra body lets every field of the request through, known to this client's version or not.
+            body = {k: v for k, v in request.items() if k != "messages"}
+            answer = await self._client.chat.completions.create(
+                model=self.spec.model, messages=request["messages"], extra_body=body
+            )
+        except openai.OpenAIError as error:
+            raise StepdownError(
+                502,
+                "upstream_failed",
+                f"{self.spec.model} at {self.spec.base_url} failed: {error}",
+                hint="Check the upstream's base URL, key and model name.",
+            ) from error
+        return _result(answer.model_dump(), started, self.spec)
+
+
+class LitellmChat:
+    """A model that litellm translates for. litellm is imported at the first call: its import takes seconds."""
+
+    def __init__(self, spec: UpstreamSpec) -> None:
+        self.spec = spec
+
+    async def complete(self, request: dict[str, Any]) -> ChatResult:
+        """See `ChatModel.complete`."""
+        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+        import litellm
+
+        started = time.monotonic()
+        try:
+            answer = await litellm.acompletion(
+                model=self.spec.model,
+                base_url=self.spec.base_url,
+                api_key=self.spec.api_key,
+                timeout=self.spec.timeout_s,
+                num_retries=2,
+                **request,
+            )
+        except openai.OpenAIError as error:  # litellm's exceptions derive from the openai client's
+            raise StepdownError(
+                502,
+                "upstream_failed",
+                f"{self.spec.model} through litellm failed: {error}",
+                hint="Check the upstream's model name (provider/model), key and base URL.",
+            ) from error
+        return _result(answer.model_dump(), started, self.spec)
