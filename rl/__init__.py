@@ -1,0 +1,1 @@
+"""Learning from judgement: render, pack, train, sample, judge. Knows no database and no queue."""

@@ -1,0 +1,1 @@
+"""Scoring completions: the rubric, the seam and the judge that asks an upstream. Trains nothing."""

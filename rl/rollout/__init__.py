@@ -1,0 +1,1 @@
+"""Sampling completions from the policy: the seam and its implementations. Scores and trains nothing."""
