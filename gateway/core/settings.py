@@ -18,6 +18,10 @@ class Settings(BaseSettings):
     home: Path = Field(Path(".stepdown"), description="Folder for the database, spool, models, logs and secrets.")
     host: str = Field("127.0.0.1", description="Address the gateway binds to. Loopback unless you say otherwise.")
     port: int = Field(8787, description="Port of the gateway, the API and the dashboard.")
+    allowed_hosts: str = Field(
+        "",
+        description="Further host names, separated by commas, under which the dashboard and its API may be opened.",
+    )
     database_url: str | None = Field(
         None,
         validation_alias=AliasChoices("DATABASE_URL", "STEPDOWN_DATABASE_URL", "database_url"),
