@@ -1,6 +1,6 @@
 """What the scripted reader knows: cue phrases for each field, and words that are no misspelt cues.
 
-Owns word lists alone, written for the job, not taken from the grammar: a reader copes with texts it never saw.
+Owns word lists alone, written for the job, not taken from the grammar: a reader copes with unseen texts.
 `a|b` are alternatives of one word, a phrase is words in a row. Apostrophes are dropped: can't reads cant.
 """
 

@@ -1,7 +1,7 @@
 """The scripted judge: compares candidates side by side against its own careful reading.
 
-Owns the judge's side of the verdict format. It reads what any judge is sent: the task's messages, criteria and
-vetoes by name and question, the candidates' outputs. It has none of the teacher's blind spots, and errs on
+Owns the judge's side of the verdict format. It reads what any judge is sent: the task's messages,
+criteria and vetoes by name and question, the outputs. It has none of the teacher's blind spots, and errs on
 `ERROR_RATE` of the groups: comparing answers is easier than writing one.
 """
 
