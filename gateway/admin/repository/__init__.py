@@ -1,0 +1,1 @@
+"""The admin API's read models: every query is scoped by project."""

@@ -1,0 +1,1 @@
+"""The admin API's routes, thin: read a query or call a service, commit, answer."""

@@ -1,0 +1,101 @@
+"""Owns the routes of captured traffic: the list, its live stream, one call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Annotated, Literal
+from uuid import UUID
+
+from fastapi import Depends, Query, Request
+from fastapi.responses import StreamingResponse
+
+from gateway.admin.edge import Database, ProjectId, admin_router
+from gateway.admin.repository import calls as repository
+from gateway.admin.repository.calls import CallFilter
+from gateway.admin.schemas.calls import CallDetail, CallPage, CallRow
+from gateway.core.db import async_session
+from gateway.core.errors import not_found
+
+router = admin_router("calls", "/projects/{project_id}/calls")
+
+POLL_S = 1.0
+_WINDOW = 100  # newest calls looked at each time; a slow call is stored late, with the id of when it began
+_HEARTBEAT_POLLS = 15
+
+
+def _filter(
+    task: Annotated[UUID | Literal["none"] | None, Query(description="A task's id, or `none`.")] = None,
+    served_by: Annotated[Literal["upstream", "student", "gateway"] | None, Query()] = None,
+    status: Annotated[str | None, Query(pattern="^(ok|error|[1-5][0-9][0-9])$")] = None,
+    q: Annotated[str | None, Query(max_length=200, description="Part of the message or the answer.")] = None,
+) -> CallFilter:
+    return CallFilter(task=task, served_by=served_by, status=status, text=q or None)
+
+
+Filter = Annotated[CallFilter, Depends(_filter)]
+
+
+@router.get("")
+async def list_calls(
+    project_id: ProjectId,
+    db: Database,
+    wanted: Filter,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    before: Annotated[UUID | None, Query(description="The cursor that the page before gave.")] = None,
+) -> CallPage:
+    """Calls, newest first."""
+    rows = await repository.page(db, project_id, wanted, limit=limit + 1, before=before)
+    more = len(rows) > limit
+    return CallPage(calls=rows[:limit], next_before=rows[limit - 1].id if more else None)
+
+
+@router.get("/stream", response_class=StreamingResponse, responses={200: {"content": {"text/event-stream": {}}}})
+async def stream_calls(project_id: ProjectId, request: Request, wanted: Filter) -> StreamingResponse:
+    """New calls as server-sent events `call`, each a row of the list, from now on."""
+    return StreamingResponse(
+        _events(project_id, request, wanted),
+        media_type="text/event-stream",
+        headers={"x-accel-buffering": "no", "cache-control": "no-store"},
+    )
+
+
+async def _events(project_id: UUID, request: Request, wanted: CallFilter) -> AsyncIterator[str]:
+    known = {row.id for row in await _newest(project_id, wanted)}
+    yield ": connected\n\n"
+    quiet = 0
+    while not await request.is_disconnected():
+        await asyncio.sleep(POLL_S)
+        rows = await _newest(project_id, wanted)
+        fresh = [row for row in rows if row.id not in known]
+        known = {row.id for row in rows} | {call for call in known if rows and call > rows[-1].id}
+        for row in reversed(fresh):
+            yield f"event: call\ndata: {row.model_dump_json()}\n\n"
+        quiet = 0 if fresh else quiet + 1
+        if quiet % _HEARTBEAT_POLLS == _HEARTBEAT_POLLS - 1:
+            yield ": still here\n\n"
+
+
+async def _newest(project_id: UUID, wanted: CallFilter) -> list[CallRow]:
+    async with async_session() as db:
+        return await repository.page(db, project_id, wanted, limit=_WINDOW)
+
+
+@router.get("/{call_id}")
+async def get_call(project_id: ProjectId, call_id: UUID, db: Database) -> CallDetail:
+    """One call with its whole request and response."""
+    from gateway.capture.bodies import load_request, load_response
+
+    found = await repository.one(db, project_id, call_id)
+    if found is None:
+        raise not_found("call", call_id)
+    call = found.call
+    return CallDetail(
+        **found.fields,
+        endpoint=call.endpoint,
+        tags=call.tags,
+        route_revision=found.route_revision,
+        price=found.price,
+        request=await db.run_sync(lambda session: load_request(session, call)),
+        response=await db.run_sync(lambda session: load_response(session, call)),
+    )

@@ -1,0 +1,89 @@
+"""Owns the routes of who answers: routes and revisions, students, deployments."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import Query, status
+
+from gateway.admin.edge import Database, ProjectId, admin_router
+from gateway.admin.repository import routing as repository
+from gateway.admin.schemas.routing import (
+    DeploymentOut,
+    RevisionIn,
+    RevisionNumber,
+    RevisionOut,
+    RollbackIn,
+    RouteCreated,
+    RouteIn,
+    RouteOut,
+    StudentOut,
+)
+from gateway.core.errors import not_found
+
+router = admin_router("routing", "/projects/{project_id}")
+
+
+@router.get("/routes")
+async def list_routes(project_id: ProjectId, db: Database) -> list[RouteOut]:
+    """Routes with the revision in force."""
+    return await repository.routes(db, project_id)
+
+
+@router.post("/routes", status_code=status.HTTP_201_CREATED)
+async def create_route(project_id: ProjectId, body: RouteIn, db: Database) -> RouteCreated:
+    """A route in stage `observe`: the upstream answers everything."""
+    from gateway.routing import service as routing
+
+    route, revision = await db.run_sync(lambda session: routing.create_route(session, project_id, **body.model_dump()))
+    await db.commit()
+    return RouteCreated(id=route.id, revision=revision.number)
+
+
+@router.get("/routes/{route_id}/revisions")
+async def list_revisions(project_id: ProjectId, route_id: UUID, db: Database) -> list[RevisionOut]:
+    """Every revision of a route, newest first."""
+    if not await repository.route_exists(db, project_id, route_id):
+        raise not_found("route", route_id)
+    return await repository.revisions(db, project_id, route_id)
+
+
+@router.post("/routes/{route_id}/revisions", status_code=status.HTTP_201_CREATED)
+async def revise_route(project_id: ProjectId, route_id: UUID, body: RevisionIn, db: Database) -> RevisionNumber:
+    """Changes who answers. A student needs evidence and a deployment that is ready."""
+    from gateway.routing import service as routing
+
+    revision = await db.run_sync(lambda session: routing.revise(session, project_id, route_id, **body.model_dump()))
+    await db.commit()
+    return RevisionNumber(number=revision.number)
+
+
+@router.post("/routes/{route_id}/rollback", status_code=status.HTTP_201_CREATED)
+async def roll_back_route(
+    project_id: ProjectId, route_id: UUID, db: Database, body: RollbackIn | None = None
+) -> RevisionNumber:
+    """Puts the previous revision back."""
+    from gateway.routing import service as routing
+
+    reason = (body or RollbackIn.model_validate({})).reason
+    revision = await db.run_sync(lambda session: routing.rollback(session, project_id, route_id, reason=reason))
+    await db.commit()
+    return RevisionNumber(number=revision.number)
+
+
+@router.get("/students")
+async def list_students(
+    project_id: ProjectId, db: Database, task: Annotated[UUID | None, Query()] = None
+) -> list[StudentOut]:
+    """Released students, newest first."""
+    return await repository.students(db, project_id, task)
+
+
+@router.get("/deployments/{deployment_id}")
+async def get_deployment(project_id: ProjectId, deployment_id: UUID, db: Database) -> DeploymentOut:
+    """A student in an engine, and whether it is ready."""
+    deployment = await repository.deployment(db, project_id, deployment_id)
+    if deployment is None:
+        raise not_found("deployment", deployment_id)
+    return DeploymentOut.model_validate(deployment)

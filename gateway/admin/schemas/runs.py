@@ -1,0 +1,103 @@
+"""Owns the shapes of training: runs, their steps, rollouts and events."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from pydantic import Field
+
+from gateway.admin.schemas.common import Input, JsonObject, Money, Named, Shape
+from gateway.runs.schemas import Bar, RunConfig
+
+
+class RunIn(Input):
+    """A run to start. Fields of `config` that are left out take the defaults."""
+
+    config: RunConfig = Field(default_factory=RunConfig)
+    judge_upstream_id: UUID | None = None
+    bars: list[Bar] | None = Field(None, description="Declared before looking; unset: non-inferior by the judge.")
+
+
+class PhaseOut(Shape):
+    """How far one phase is. `tokens` are trained tokens."""
+
+    name: str
+    state: str = Field(description="pending, running, done, skipped, failed or cancelled")
+    step: int
+    planned: int
+    seconds: float
+    tokens: int
+
+
+class RunRow(Shape):
+    id: UUID
+    task: Named
+    state: str = Field(description="queued, running, paused, succeeded, failed or cancelled")
+    phase: str
+    error: str | None
+    steps_done: int
+    steps_planned: int
+    judge_spend: Money
+    base_model: str
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+class RunDetail(RunRow):
+    phases: list[PhaseOut]
+    metrics: JsonObject = Field(description="The last value of every metric, by name.")
+    config: JsonObject
+    bars: list[Any]
+    judge: Named | None
+    rubric_version: int | None
+    dataset_version: int | None
+    dataset_counts: JsonObject | None
+    attempts: int
+    evaluation_id: UUID | None
+
+
+class StepOut(Shape):
+    phase: str
+    step: int
+    metrics: JsonObject
+    seconds: float
+    created_at: datetime
+
+
+class RolloutOut(Shape):
+    index: int
+    anchor: bool = Field(description="The teacher's captured answer, blind among the others.")
+    completion: str
+    tokens: int
+    finish_reason: str | None
+    reward: float | None
+    advantage: float | None
+    criteria: JsonObject
+    reason: str | None
+    kept: bool
+
+
+class GroupOut(Shape):
+    """One prompt and what was sampled for it."""
+
+    group: int
+    row_id: UUID
+    kept: bool
+    prompt: list[Any]
+    rollouts: list[RolloutOut]
+
+
+class StepRollouts(Shape):
+    step: int | None = Field(description="The step shown: the one asked for, else the latest; null: there is none.")
+    steps: list[int] = Field(description="Every step that has rollouts.")
+    groups: list[GroupOut]
+
+
+class EventOut(Shape):
+    id: UUID
+    kind: str
+    message: str
+    created_at: datetime
