@@ -84,9 +84,8 @@ def database(engines: Engines, home: Path, monkeypatch: pytest.MonkeyPatch) -> s
             "select tablename from pg_tables where schemaname = 'public' and tablename <> 'alembic_version'"
         ).fetchall()
         # Only what holds rows: truncating every table takes longer than most tests.
-        filled = [
-            t for (t,) in tables if connection.execute(f'select exists (select from "{t}")').fetchone() == (True,)
-        ]
+        probe = 'select exists (select from "{}")'
+        filled = [t for (t,) in tables if connection.execute(probe.format(t)).fetchone() == (True,)]
         if filled:
             connection.execute("truncate " + ", ".join(f'"{t}"' for t in filled) + " cascade")
     return engines.postgres_url

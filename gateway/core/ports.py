@@ -46,7 +46,7 @@ def holder(port: int) -> str:
     """Who listens on a port, in words: `nginx (pid 17)`, or `another program` when the kernel will not say."""
     with suppress(psutil.Error):
         for connection in psutil.net_connections("tcp"):
-            listening = connection.status == psutil.CONN_LISTEN and connection.laddr.port == port
+            listening = connection.status == psutil.CONN_LISTEN and tuple(connection.laddr)[1:] == (port,)
             if listening and connection.pid is not None:
                 return f"{psutil.Process(connection.pid).name()} (pid {connection.pid})"
     return "another program"

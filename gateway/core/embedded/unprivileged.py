@@ -30,7 +30,7 @@ def as_unprivileged(launch: Launch, owned: Sequence[Path]) -> Launch:
         return launch
     if _namespaces_work():
         return replace(launch, argv=[*_UNSHARE, *launch.argv])
-    blocked = _first_closed([Path(launch.argv[0]), *owned])
+    blocked = _first_closed([Path(launch.argv[0]), *owned], owned)
     if blocked is not None:
         raise StepdownError(
             503,
@@ -41,7 +41,9 @@ def as_unprivileged(launch: Launch, owned: Sequence[Path]) -> Launch:
         )
     account = pwd.getpwnam(_NOBODY)
     for path in owned:
-        for each in [path, *path.rglob("*")]:
+        if path.stat().st_uid == account.pw_uid:
+            continue
+        for each in [*path.rglob("*"), path]:  # the folder itself last: it is the sign that all inside is done
             os.chown(each, account.pw_uid, account.pw_gid, follow_symlinks=False)
     return replace(launch, user=_NOBODY)
 
@@ -53,10 +55,10 @@ def _namespaces_work() -> bool:
     return subprocess.run([*_UNSHARE, "true"], capture_output=True, check=False).returncode == 0
 
 
-def _first_closed(paths: Sequence[Path]) -> Path | None:
-    """The outermost parent folder that other users may not enter."""
+def _first_closed(paths: Sequence[Path], owned: Sequence[Path] = ()) -> Path | None:
+    """The outermost parent folder that other users may not enter, those in `owned` aside."""
     for path in paths:
         for parent in reversed(path.resolve().parents):
-            if not parent.stat().st_mode & stat.S_IXOTH:
+            if parent not in owned and not parent.stat().st_mode & stat.S_IXOTH:
                 return parent
     return None
