@@ -106,4 +106,5 @@ class RouteRevision(Base):
     deployment_id: Mapped[uuid.UUID | None]
     evaluation_id: Mapped[uuid.UUID | None]  # the evidence; required with a student
     reason: Mapped[str]
+    restores: Mapped[int | None]  # a rollback: the number of the revision that it put back
     created_at: Mapped[CreatedAt]

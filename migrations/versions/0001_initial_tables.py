@@ -387,6 +387,7 @@ def upgrade() -> None:
         sa.Column("deployment_id", sa.Uuid(), nullable=True),
         sa.Column("evaluation_id", sa.Uuid(), nullable=True),
         sa.Column("reason", sa.String(), nullable=False),
+        sa.Column("restores", sa.Integer(), nullable=True),
         sa.Column("created_at", postgresql.TIMESTAMP(timezone=True), nullable=False),
         sa.ForeignKeyConstraint(
             ["project_id"], ["project.id"], name=op.f("fk_route_revision_project_id"), ondelete="CASCADE"

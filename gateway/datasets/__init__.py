@@ -1,0 +1,1 @@
+"""Owns training data: which calls become examples, how they split, frozen versions. Trains nothing."""

@@ -1,0 +1,1 @@
+"""Owns evidence: intervals, evaluations on the test split, and the gate that a student has to pass."""

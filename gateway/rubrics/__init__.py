@@ -1,0 +1,1 @@
+"""Owns what a good answer is: versioned rubrics of weighted criteria, vetoes and checks. Judges nothing."""

@@ -1,0 +1,1 @@
+"""Owns training jobs as rows: their configuration, lease, steps and story. Trains nothing."""

@@ -1,0 +1,98 @@
+"""Owns what a run writes about itself: steps once each, rollouts, the best checkpoint of a phase, its story.
+
+Every function that takes a run wants it locked under its epoch (`gateway.runs.lease.held`). Must not commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy.orm import Session
+
+from gateway.core.clock import now
+from gateway.models import Checkpoint, Rollout, Run, RunEvent, RunStep
+from gateway.runs.repository import progress as repository
+from gateway.runs.schemas import PHASES, Phase
+
+
+@dataclass(frozen=True)
+class RolloutRecord:
+    """One sampled completion as the judge saw it; `index` -1 is the anchor, the teacher's own answer."""
+
+    group: int
+    index: int
+    row_id: UUID
+    completion: str
+    tokens: int
+    finish_reason: str | None = None
+    reward: float | None = None
+    advantage: float | None = None
+    criteria: dict[str, Any] = field(default_factory=dict)
+    reason: str | None = None
+    kept: bool = False
+
+
+def finish_step(
+    session: Session,
+    run: Run,
+    phase: Phase,
+    step: int,
+    *,
+    metrics: dict[str, float],
+    seconds: float,
+    rollouts: Sequence[RolloutRecord] = (),
+) -> None:
+    """Writes a finished step with its rollouts, and forgives earlier failures.
+
+    Writing it again under the same epoch changes nothing: a commit whose answer was lost may be repeated.
+    """
+    known = repository.step(session, run.id, phase, step)
+    if known is not None and known.epoch == run.lease_epoch:
+        return
+    repository.add(
+        session,
+        RunStep(
+            run_id=run.id,
+            phase=phase,
+            step=step,
+            project_id=run.project_id,
+            epoch=run.lease_epoch,
+            metrics=metrics,
+            seconds=seconds,
+        ),
+    )
+    records = [Rollout(run_id=run.id, project_id=run.project_id, step=step, **vars(r)) for r in rollouts]
+    repository.add(session, *records)
+    run.attempts, run.error = 0, None
+
+
+def keep_checkpoint(
+    session: Session, run: Run, phase: Phase, step: int, *, path: str, validation: dict[str, float]
+) -> Checkpoint:
+    """Makes this the phase's checkpoint. The earlier one's row goes: a phase keeps its best."""
+    repository.forget_checkpoints(session, run.id, phase)
+    checkpoint = Checkpoint(
+        run_id=run.id, project_id=run.project_id, phase=phase, step=step, path=path, validation=validation, chosen=True
+    )
+    repository.add(session, checkpoint)
+    return checkpoint
+
+
+def enter_phase(session: Session, run: Run, phase: Phase) -> None:
+    """Moves the run on to its next phase. Going on to the phase it is in already changes nothing."""
+    if run.phase == phase:
+        return
+    if PHASES.index(phase) < PHASES.index(run.phase):
+        raise ValueError(f"run {run.id} cannot go back from {run.phase} to {phase}")
+    run.phase = phase
+    add_event(session, run, "phase", f"Phase {phase} begins." if phase != "done" else "Every phase is done.")
+
+
+def add_event(session: Session, run: Run, kind: str, message: str) -> None:
+    """Adds a line to the run's story."""
+    repository.add(
+        session, RunEvent(run_id=run.id, project_id=run.project_id, kind=kind, message=message, created_at=now())
+    )

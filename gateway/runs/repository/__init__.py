@@ -1,0 +1,1 @@
+"""Queries and writes of runs. Commits nothing, decides nothing."""

@@ -1,0 +1,55 @@
+"""SQL of a run's progress: steps, rollouts, checkpoints, events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import delete, func, select, update
+from sqlalchemy.orm import Session
+
+from gateway.models import Checkpoint, Rollout, Run, RunEvent, RunStep
+
+
+def add(session: Session, *rows: RunStep | Rollout | Checkpoint | RunEvent) -> None:
+    """Inserts rows now, so that a doubled step fails here and not at the commit."""
+    session.add_all(rows)
+    session.flush()
+
+
+def step(session: Session, run_id: UUID, phase: str, number: int) -> RunStep | None:
+    """One finished step."""
+    return session.get(RunStep, (run_id, phase, number))
+
+
+def last_step(session: Session, run_id: UUID, phase: str) -> int:
+    """The number of the phase's last finished step; 0 where there is none."""
+    query = select(func.coalesce(func.max(RunStep.step), 0)).where(RunStep.run_id == run_id, RunStep.phase == phase)
+    return session.scalars(query).one()
+
+
+def step_metrics(session: Session, run_id: UUID, phase: str) -> Sequence[tuple[int, dict[str, Any]]]:
+    """(step, metrics) of every finished step of a phase, in order."""
+    query = select(RunStep.step, RunStep.metrics).where(RunStep.run_id == run_id, RunStep.phase == phase)
+    return [(number, metrics) for number, metrics in session.execute(query.order_by(RunStep.step))]
+
+
+def checkpoints(session: Session, run_id: UUID, phase: str | None = None) -> Sequence[Checkpoint]:
+    """The checkpoints that are on disk, in the order of their steps."""
+    query = select(Checkpoint).where(Checkpoint.run_id == run_id).order_by(Checkpoint.phase, Checkpoint.step)
+    if phase is not None:
+        query = query.where(Checkpoint.phase == phase)
+    return session.scalars(query).all()
+
+
+def forget_checkpoints(session: Session, run_id: UUID, phase: str) -> None:
+    """Removes a phase's checkpoint rows: a better one takes their place."""
+    session.execute(delete(Checkpoint).where(Checkpoint.run_id == run_id, Checkpoint.phase == phase))
+
+
+def add_judge_spend(session: Session, run_id: UUID, amount: Decimal) -> Decimal:
+    """Adds to the run's judge spend and returns the sum so far, in USD."""
+    query = update(Run).where(Run.id == run_id).values(judge_spend=Run.judge_spend + amount).returning(Run.judge_spend)
+    return session.scalars(query).one()

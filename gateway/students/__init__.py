@@ -1,0 +1,1 @@
+"""Owns students: checkpoints released on evidence, their manifests, prices and deployments. Serves nothing."""
