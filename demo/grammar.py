@@ -8,7 +8,7 @@ import json
 import random
 import re
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from demo import phrases, tones
@@ -194,27 +194,21 @@ def _fill(template: str, product: str, rng: random.Random) -> str:
 
 
 def _slot(name: str, product: str, rng: random.Random) -> str:
-    match name:
-        case "p":
-            return rng.choice(phrases.PRODUCTS[product])
-        case "n":
-            return str(rng.randint(2, 9))
-        case "amount":
-            return f"{rng.choice('€£$')}{rng.randint(4, 240)}{rng.choice(['', '.90', '.50', '.99'])}"
-        case "order":
-            return f"{rng.choice(['', '#', 'no. '])}{rng.randint(1000, 99999)}"
-        case "code":
-            return "".join(rng.choices(string.ascii_uppercase, k=2)) + str(rng.randint(10, 999))
-        case "phone":
-            return f"0{rng.randint(100, 999)} {rng.randint(1000, 9999)}"
-        case "email":
-            return (
-                f"{rng.choice('abdefgjklmnprst')}{rng.randint(10, 99)}@example.{rng.choice(['com', 'org'])}"
-            )
-        case "month" | "day" | "city" | "name":
-            pools = {"month": tones.MONTHS, "day": tones.DAYS, "city": tones.CITIES, "name": tones.NAMES}
-            return rng.choice(pools[name])
-    raise KeyError(f"unknown slot {{{name}}} in a template")
+    """A value for a slot. Raises KeyError for a slot that is none."""
+    makers: dict[str, Callable[[], str]] = {
+        "p": lambda: rng.choice(phrases.PRODUCTS[product]),
+        "n": lambda: str(rng.randint(2, 9)),
+        "amount": lambda: f"{rng.choice('€£$')}{rng.randint(4, 240)}{rng.choice(['', '.90', '.50', '.99'])}",
+        "order": lambda: f"{rng.choice(['', '#', 'no. '])}{rng.randint(1000, 99999)}",
+        "code": lambda: "".join(rng.choices(string.ascii_uppercase, k=2)) + str(rng.randint(10, 999)),
+        "phone": lambda: f"0{rng.randint(100, 999)} {rng.randint(1000, 9999)}",
+        "email": lambda: f"{rng.choice('abdefgjklmnprst')}{rng.randint(10, 99)}@example.{rng.choice(['com', 'org'])}",
+        "month": lambda: rng.choice(tones.MONTHS),
+        "day": lambda: rng.choice(tones.DAYS),
+        "city": lambda: rng.choice(tones.CITIES),
+        "name": lambda: rng.choice(tones.NAMES),
+    }
+    return makers[name]()
 
 
 def _mistype(text: str, rng: random.Random) -> str:

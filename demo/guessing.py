@@ -64,15 +64,8 @@ def fill(schema: Mapping[str, Any], text: str) -> Any:
     if "anyOf" in schema:
         return fill(schema["anyOf"][0], text)
     kind = schema.get("type")
-    match kind[0] if isinstance(kind, list) else kind:
-        case "object":
-            return {name: fill(part, text) for name, part in schema.get("properties", {}).items()}
-        case "array":
-            return []
-        case "integer" | "number":
-            return 0
-        case "boolean":
-            return False
-        case "null":
-            return None
-    return " ".join(text.split()[:8])
+    kind = kind[0] if isinstance(kind, list) else kind
+    if kind == "object":
+        return {name: fill(part, text) for name, part in schema.get("properties", {}).items()}
+    plain: dict[Any, Any] = {"array": [], "integer": 0, "number": 0, "boolean": False, "null": None}
+    return plain.get(kind, " ".join(text.split()[:8]))

@@ -113,9 +113,7 @@ class Teacher:
         return text, self.delay_ms / 1000 * spread
 
     async def models(self, _: web.Request) -> web.Response:
-        return web.json_response(
-            {"object": "list", "data": [wire.model(wire.MODEL), wire.model(wire.SNAPSHOT)]}
-        )
+        return web.json_response({"object": "list", "data": [wire.model(wire.MODEL), wire.model(wire.SNAPSHOT)]})
 
     async def one_model(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
@@ -160,9 +158,7 @@ async def serve(teacher: Teacher, host: str, port: int) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="demo.teacher", description=__doc__.splitlines()[0] if __doc__ else ""
-    )
+    parser = argparse.ArgumentParser(prog="demo.teacher", description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--delay-ms", type=float, default=700, help="median time of an answer")
@@ -178,9 +174,7 @@ def main() -> int:
     try:
         asyncio.run(serve(teacher, options.host, options.port))
     except OSError as error:
-        print(
-            f"teacher: cannot listen on {options.host}:{options.port}: {error}; try --port 0", file=sys.stderr
-        )
+        print(f"teacher: cannot listen on {options.host}:{options.port}: {error}; try --port 0", file=sys.stderr)
         return 1
     return 0
 

@@ -27,9 +27,7 @@ def is_triage(messages: Sequence[Mapping[str, Any]]) -> bool:
     return all(field in text for field in grammar.FIELDS)
 
 
-def reply(
-    messages: Sequence[Mapping[str, Any]], seed: int, response_format: Mapping[str, Any] | None = None
-) -> str:
+def reply(messages: Sequence[Mapping[str, Any]], seed: int, response_format: Mapping[str, Any] | None = None) -> str:
     """The teacher's answer to a chat; on another job than the demo's a plain guess (`demo.guessing`)."""
     if not is_triage(messages):
         return guessing.guess(messages, response_format)

@@ -23,9 +23,7 @@ _ROLES = {"system", "developer", "user", "assistant", "tool", "function"}
 class WireError(Exception):
     """A request that is refused: HTTP status and OpenAI's error object."""
 
-    def __init__(
-        self, status: int, message: str, *, code: str | None = None, param: str | None = None
-    ) -> None:
+    def __init__(self, status: int, message: str, *, code: str | None = None, param: str | None = None) -> None:
         super().__init__(message)
         self.status = status
         kind = "invalid_request_error" if status < 500 else "server_error"
@@ -158,9 +156,7 @@ def completion(request: ChatRequest, text: str, request_id: str) -> dict[str, An
     """The body of an answer that is not streamed."""
     text, reason = cut(text, request)
     message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None, "annotations": []}
-    choices = [
-        {"index": i, "message": message, "logprobs": None, "finish_reason": reason} for i in range(request.n)
-    ]
+    choices = [{"index": i, "message": message, "logprobs": None, "finish_reason": reason} for i in range(request.n)]
     return {**_head("chat.completion", request_id), "choices": choices, "usage": usage(request, text)}
 
 

@@ -1,5 +1,6 @@
 """The tickets: the same each time, distinct, varied, and decidable from the text."""
 
+import hashlib
 import json
 import re
 from collections import Counter
@@ -16,12 +17,10 @@ def test_same_seed_same_tickets() -> None:
     assert grammar.generate(300, 1) != grammar.generate(300, 2)
 
 
-def test_a_known_ticket_stays_as_it_is() -> None:
+def test_known_tickets_stay_as_they_are() -> None:
     """Guards the seed across machines and versions: the report's figures hang on it."""
-    first = grammar.generate(50, 1)[0]
-    assert first.id == "t1-00000"
-    assert set(first.truth) == set(grammar.FIELDS)
-    assert first == grammar.generate(50, 1)[0]
+    texts = "\n".join(t.text for t in grammar.generate(1000, 1))
+    assert hashlib.sha256(texts.encode()).hexdigest()[:16] == "ddc94f2946298f84"
 
 
 @pytest.mark.parametrize("seed", [1, 2])

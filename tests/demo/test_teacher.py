@@ -2,9 +2,6 @@
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +12,6 @@ import pytest
 
 from demo import grammar, wire
 
-KEY = "sk-test"
 TEXT = "the app crashes, no rush"
 RIGHT = '{"category":"crash","urgency":"low","product":"app","needs_human":false}'
 
@@ -25,20 +21,9 @@ def chat(text: str) -> Any:
     return grammar.messages(text)
 
 
-@pytest.fixture(scope="module")
-def base_url() -> Iterator[str]:
-    command = [sys.executable, "-m", "demo.teacher", "--delay-ms", "20", "--judge-delay-ms", "20"]
-    environment = {**os.environ, "DEMO_TEACHER_KEY": KEY}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as process:
-        assert process.stdout
-        yield json.loads(process.stdout.readline())["base_url"]
-        process.terminate()
-        assert process.wait(10) == 0
-
-
 @pytest.fixture
-def client(base_url: str) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(base_url=base_url, api_key=KEY, max_retries=0) as client:
+def client(teacher_url: str, teacher_key: str) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=teacher_url, api_key=teacher_key, max_retries=0) as client:
         yield client
 
 
@@ -71,12 +56,12 @@ def test_a_stream(client: openai.OpenAI, with_usage: bool) -> None:
     assert (chunks[-1].usage == whole.usage) if with_usage else all(chunk.usage is None for chunk in chunks)
 
 
-async def test_raw_events(base_url: str) -> None:
+async def test_raw_events(teacher_url: str, teacher_key: str) -> None:
     body = {"model": wire.MODEL, "messages": chat(TEXT), "stream": True}
-    headers = {"authorization": f"Bearer {KEY}"}
+    headers = {"authorization": f"Bearer {teacher_key}"}
     async with (
         aiohttp.ClientSession() as session,
-        session.post(f"{base_url}/chat/completions", json=body, headers=headers) as response,
+        session.post(f"{teacher_url}/chat/completions", json=body, headers=headers) as response,
     ):
         assert response.content_type == "text/event-stream"
         assert response.headers["x-request-id"]
@@ -86,8 +71,8 @@ async def test_raw_events(base_url: str) -> None:
     assert '"usage"' not in raw
 
 
-def test_a_streams_first_token_comes_before_its_last(base_url: str) -> None:
-    with openai.OpenAI(base_url=base_url, api_key=KEY) as client:
+def test_a_streams_first_token_comes_before_its_last(teacher_url: str, teacher_key: str) -> None:
+    with openai.OpenAI(base_url=teacher_url, api_key=teacher_key) as client:
         started = time.monotonic()
         stream = client.chat.completions.create(
             model=wire.MODEL,
@@ -108,13 +93,13 @@ def test_limit_stop_and_n(client: openai.OpenAI) -> None:
     assert [c.message.content for c in cut.choices] == ['{"category":"crash'] * 2
 
 
-def test_errors(client: openai.OpenAI, base_url: str) -> None:
+def test_errors(client: openai.OpenAI, teacher_url: str) -> None:
     messages = chat(TEXT)
     with pytest.raises(openai.NotFoundError) as missing:
         client.chat.completions.create(model="gpt-none", messages=messages)
     assert missing.value.code == "model_not_found"
     with pytest.raises(openai.AuthenticationError) as refused:
-        openai.OpenAI(base_url=base_url, api_key="sk-wrong").models.list()
+        openai.OpenAI(base_url=teacher_url, api_key="sk-wrong").models.list()
     assert refused.value.code == "invalid_api_key"
     assert "sk-wrong" not in str(refused.value)
     with pytest.raises(openai.BadRequestError) as empty:
@@ -128,10 +113,10 @@ def test_errors(client: openai.OpenAI, base_url: str) -> None:
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b"{}", b'{"model":"frontier-large"}', b"\xff"])
-async def test_malformed_bodies_get_an_openai_error(base_url: str, body: bytes) -> None:
+async def test_malformed_bodies_get_an_openai_error(teacher_url: str, teacher_key: str, body: bytes) -> None:
     async with (
-        aiohttp.ClientSession(headers={"authorization": f"Bearer {KEY}"}) as session,
-        session.post(f"{base_url}/chat/completions", data=body) as response,
+        aiohttp.ClientSession(headers={"authorization": f"Bearer {teacher_key}"}) as session,
+        session.post(f"{teacher_url}/chat/completions", data=body) as response,
     ):
         assert response.status == 400
         error = (await response.json())["error"]
@@ -145,10 +130,10 @@ def test_models_say_that_they_are_a_stand_in(client: openai.OpenAI) -> None:
     assert all("stand-in" in model.owned_by for model in models)
 
 
-async def test_prices(base_url: str) -> None:
+async def test_prices(teacher_url: str, teacher_key: str) -> None:
     async with (
         aiohttp.ClientSession() as session,
-        session.get(base_url.replace("/v1", "/prices")) as response,
+        session.get(teacher_url.replace("/v1", "/prices")) as response,
     ):
         prices = await response.json()
     assert {prices["input"], prices["cached_input"], prices["output"]} == {"2.50", "0.25", "15.00"}
@@ -174,11 +159,10 @@ def test_structured_verdicts(client: openai.OpenAI) -> None:
     assert [(v["id"], v["criteria"]["all_right"]) for v in verdicts] == [("A", 0.0), ("B", 1.0)]
 
 
-async def test_64_at_once_take_one_delay_not_64(base_url: str) -> None:
-    async with openai.AsyncOpenAI(base_url=base_url, api_key=KEY, max_retries=0) as client:
+async def test_64_at_once_take_one_delay_not_64(teacher_url: str, teacher_key: str) -> None:
+    async with openai.AsyncOpenAI(base_url=teacher_url, api_key=teacher_key, max_retries=0) as client:
         calls = [
-            client.chat.completions.create(model=wire.MODEL, messages=chat(t.text))
-            for t in grammar.generate(64, 1)
+            client.chat.completions.create(model=wire.MODEL, messages=chat(t.text)) for t in grammar.generate(64, 1)
         ]
         answers = await asyncio.gather(*calls)
     assert all(set(json.loads(a.choices[0].message.content or "")) == set(grammar.FIELDS) for a in answers)
