@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-LossName = Literal[
-    "cispo", "dapo", "ppo", "gspo", "grpo", "dr_grpo", "importance_sampling", "cross_entropy"
-]
+LossName = Literal["cispo", "dapo", "ppo", "gspo", "grpo", "dr_grpo", "importance_sampling", "cross_entropy"]
 FinishReason = Literal["stop", "length"]
 
 

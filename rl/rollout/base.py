@@ -22,9 +22,7 @@ class Sampler(ABC):
     version: int = 0
 
     @abstractmethod
-    def sample(
-        self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams
-    ) -> list[list[Sample]]:
+    def sample(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams) -> list[list[Sample]]:
         """`n` completions for each prompt (token ids), in the order of the prompts. Raises SamplerError."""
 
     @abstractmethod
