@@ -32,6 +32,15 @@ OPTIONS: dict[str, Any] = {"temperature": float(TEMPERATURE)} if TEMPERATURE els
 
 
 @dataclass(frozen=True)
+class Endpoint:
+    """Where the app sends its calls, with which key, under which model name."""
+
+    base_url: str
+    api_key: str
+    model: str = MODEL
+
+
+@dataclass(frozen=True)
 class Message:
     """One customer's message, and whether the app wants its answer streamed."""
 
@@ -101,16 +110,15 @@ def _streamed(stream: Any, started: float) -> tuple[str, str, Any, float | None]
 
 def triage_all(
     messages: Sequence[Message],
+    endpoint: Endpoint,
     *,
-    base_url: str,
-    api_key: str,
-    model: str = MODEL,
     threads: int = 16,
     each: Callable[[Answer], None] = lambda _: None,
 ) -> list[Answer]:
     """Answers in the order of the messages; `each` is called as they come."""
-    with openai.OpenAI(base_url=base_url, api_key=api_key) as client, ThreadPoolExecutor(threads) as pool:
-        jobs = [pool.submit(triage, client, model, message) for message in messages]
+    client = openai.OpenAI(base_url=endpoint.base_url, api_key=endpoint.api_key)
+    with client, ThreadPoolExecutor(threads) as pool:
+        jobs = [pool.submit(triage, client, endpoint.model, message) for message in messages]
         try:
             for job in as_completed(jobs):
                 each(job.result())
@@ -132,7 +140,9 @@ def progress(console: Console) -> Progress:
     )
 
 
-def run(messages: Sequence[Message], console: Console, title: str = "messages", **options: Any) -> list[Answer]:
+def run(
+    messages: Sequence[Message], endpoint: Endpoint, console: Console, *, threads: int, title: str = "messages"
+) -> list[Answer]:
     """`triage_all` with a progress bar."""
     failed = 0
     with progress(console) as bar:
@@ -143,7 +153,7 @@ def run(messages: Sequence[Message], console: Console, title: str = "messages", 
             failed += answer.error is not None
             bar.update(line, advance=1, note=f"{failed} failed" if failed else "")
 
-        return triage_all(messages, each=each, **options)
+        return triage_all(messages, endpoint, threads=threads, each=each)
 
 
 def main() -> int:
@@ -159,8 +169,8 @@ def main() -> int:
     if not options.api_key:
         parser.error("no key: give --api-key or set OPENAI_API_KEY (`stepdown keys create` makes one)")
     console = Console()
-    where = {"base_url": options.base_url, "api_key": options.api_key, "model": options.model}
-    answers = run(inbox(grammar.generate(options.n, options.seed)), console, threads=options.threads, **where)
+    endpoint = Endpoint(options.base_url, options.api_key, options.model)
+    answers = run(inbox(grammar.generate(options.n, options.seed)), endpoint, console, threads=options.threads)
     for answer in answers if options.show else []:
         console.print(answer.message.text, style="dim", markup=False, highlight=False)
         said = answer.error or answer.text

@@ -140,9 +140,14 @@ def _headers(request_id: str) -> dict[str, str]:
     return {"x-request-id": f"req_{request_id}", "x-stand-in": "scripted teacher of the Stepdown demo"}
 
 
-async def serve(teacher: Teacher, host: str, port: int) -> None:
-    """Serves until SIGTERM or SIGINT; prints one JSON line with the address once it listens."""
+async def serve(teacher: Teacher, host: str, port: int, *, with_parent: bool = False) -> None:
+    """Serves until SIGTERM or SIGINT; prints one JSON line with the address once it listens.
+
+    `with_parent`: also until standard input closes, which is when the process that holds its other end dies.
+    """
     stop = asyncio.Event()
+    if with_parent:
+        asyncio.get_running_loop().add_reader(sys.stdin, _on_input, stop)
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
     runner = web.AppRunner(teacher.app(), access_log=None)
@@ -157,6 +162,12 @@ async def serve(teacher: Teacher, host: str, port: int) -> None:
         await runner.cleanup()
 
 
+def _on_input(stop: asyncio.Event) -> None:
+    if not os.read(sys.stdin.fileno(), 1024):
+        asyncio.get_running_loop().remove_reader(sys.stdin)
+        stop.set()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="demo.teacher", description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--host", default="127.0.0.1")
@@ -164,6 +175,7 @@ def main() -> int:
     parser.add_argument("--delay-ms", type=float, default=700, help="median time of an answer")
     parser.add_argument("--judge-delay-ms", type=float, default=900, help="median time of a judgement")
     parser.add_argument("--seed", type=int, default=7, help="which messages it slips on")
+    parser.add_argument("--with-parent", action="store_true", help="end when standard input closes")
     options = parser.parse_args()
     teacher = Teacher(
         key=os.environ.get(KEY_VARIABLE, DEFAULT_KEY),
@@ -172,7 +184,7 @@ def main() -> int:
         judge_delay_ms=options.judge_delay_ms,
     )
     try:
-        asyncio.run(serve(teacher, options.host, options.port))
+        asyncio.run(serve(teacher, options.host, options.port, with_parent=options.with_parent))
     except OSError as error:
         print(f"teacher: cannot listen on {options.host}:{options.port}: {error}; try --port 0", file=sys.stderr)
         return 1

@@ -12,7 +12,7 @@ from demo import app, grammar, teacher_rules
 def test_answers_come_in_order_streamed_and_not(teacher_url: str, teacher_key: str) -> None:
     tickets = grammar.generate(30, 1)
     seen: list[app.Answer] = []
-    answers = app.triage_all(app.inbox(tickets), base_url=teacher_url, api_key=teacher_key, each=seen.append)
+    answers = app.triage_all(app.inbox(tickets), app.Endpoint(teacher_url, teacher_key), each=seen.append)
     assert [a.message.id for a in answers] == [t.id for t in tickets]
     assert len(seen) == 30
     for answer, ticket in zip(answers, tickets, strict=True):
@@ -25,7 +25,7 @@ def test_answers_come_in_order_streamed_and_not(teacher_url: str, teacher_key: s
 
 
 def test_an_error_is_an_answer(teacher_url: str) -> None:
-    [answer] = app.triage_all(app.inbox(grammar.generate(1, 1)), base_url=teacher_url, api_key="sk-wrong")
+    [answer] = app.triage_all(app.inbox(grammar.generate(1, 1)), app.Endpoint(teacher_url, "sk-wrong"))
     assert answer.error
     assert "AuthenticationError" in answer.error
     assert answer.text == ""
