@@ -65,7 +65,7 @@ def betting(values: Sequence[float], alpha: float = 0.05) -> Interval:
     mean = float(x.mean())
     if kept.size == 0:  # a probability-α event: every mean was ruled out at some time
         return Interval(mean, mean, mean, x.size)
-    return Interval(mean, max(0.0, kept[0] - 1 / _GRID), min(1.0, kept[-1] + 1 / _GRID), x.size)
+    return Interval(mean, max(0.0, float(kept[0]) - 1 / _GRID), min(1.0, float(kept[-1]) + 1 / _GRID), x.size)
 
 
 def _bets(x: Floats, alpha: float) -> Floats:

@@ -31,6 +31,15 @@ class Lease:
 
 
 @dataclass(frozen=True)
+class Unattended:
+    """A run that wants to be worked on: who holds its lease, and whether that has run out or never was."""
+
+    run_id: UUID
+    owner: str | None
+    free: bool
+
+
+@dataclass(frozen=True)
 class Taken:
     """What taking a lease found: the lease, or None where the run was given up, and who held it before."""
 
@@ -59,6 +68,11 @@ def take(session: Session, run_id: UUID, *, owner: str, seconds: float, dead_own
     if restarted:
         progress.add_event(session, run, "restart", f"Going on in phase {run.phase}, attempt {run.attempts + 1}.")
     return Taken(Lease(run.id, run.lease_epoch), previous)
+
+
+def unattended(session: Session) -> list[Unattended]:
+    """Every queued or running run, oldest first."""
+    return [Unattended(*row) for row in repository.wanted(session)]
 
 
 def _give_up(session: Session, run: Run) -> None:
@@ -91,6 +105,13 @@ def retry_later(session: Session, lease: Lease, error: str, seconds: float) -> N
     progress.add_event(session, run, "failure", f"{error} Trying again in {seconds:.0f} s.")
     session.flush()
     repository.extend(session, run.id, run.lease_epoch, None, seconds)
+
+
+def hand_back(session: Session, lease: Lease) -> None:
+    """Queues the run again: its trainer was asked to end, which is no failure."""
+    run = held(session, lease)
+    run.state, run.lease_expires_at, run.lease_owner = "queued", None, None
+    progress.add_event(session, run, "stopped", "The trainer was asked to end; the run goes on with the next start.")
 
 
 def stop(session: Session, lease: Lease, state: str, error: str | None = None) -> None:

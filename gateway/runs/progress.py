@@ -5,6 +5,7 @@ Every function that takes a run wants it locked under its epoch (`gateway.runs.l
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,7 +51,9 @@ def finish_step(
     Writing it again under the same epoch changes nothing: a commit whose answer was lost may be repeated.
     """
     known = repository.step(session, run.id, phase, step)
-    if known is not None and known.epoch == run.lease_epoch:
+    if known is not None:
+        if known.epoch != run.lease_epoch:
+            raise ValueError(f"step {step} of {phase} was written in epoch {known.epoch} already")
         return
     repository.add(
         session,
@@ -60,13 +63,23 @@ def finish_step(
             step=step,
             project_id=run.project_id,
             epoch=run.lease_epoch,
-            metrics=metrics,
+            metrics={name: value if math.isfinite(value) else None for name, value in metrics.items()},
             seconds=seconds,
         ),
     )
     records = [Rollout(run_id=run.id, project_id=run.project_id, step=step, **vars(r)) for r in rollouts]
     repository.add(session, *records)
     run.attempts, run.error = 0, None
+
+
+def last_step(session: Session, run_id: UUID, phase: Phase) -> RunStep | None:
+    """The phase's last finished step; None before the first."""
+    return repository.last_step(session, run_id, phase)
+
+
+def checkpoint(session: Session, run_id: UUID, phase: Phase) -> Checkpoint | None:
+    """The phase's best checkpoint so far."""
+    return repository.checkpoint(session, run_id, phase)
 
 
 def keep_checkpoint(

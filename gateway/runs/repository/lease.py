@@ -50,7 +50,7 @@ def lock_held(session: Session, run_id: UUID, epoch: int) -> Run | None:
     return session.scalars(query).one_or_none()
 
 
-def unattended(session: Session) -> Sequence[Row[UUID, str | None, bool]]:
+def wanted(session: Session) -> Sequence[Row[UUID, str | None, bool]]:
     """Every queued or running run: its id, its lease's owner, whether its lease is free."""
     free = func.coalesce(Run.lease_expires_at < func.clock_timestamp(), true())
     return session.execute(select(Run.id, Run.lease_owner, free).where(Run.state.in_(ACTIVE)).order_by(Run.id)).all()

@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 
-from gateway.models import Checkpoint, Rollout, Run, RunEvent, RunStep
+from gateway.models import Checkpoint, LedgerEntry, Rollout, Run, RunEvent, RunStep
 
 
 def add(session: Session, *rows: RunStep | Rollout | Checkpoint | RunEvent) -> None:
@@ -24,10 +24,10 @@ def step(session: Session, run_id: UUID, phase: str, number: int) -> RunStep | N
     return session.get(RunStep, (run_id, phase, number))
 
 
-def last_step(session: Session, run_id: UUID, phase: str) -> int:
-    """The number of the phase's last finished step; 0 where there is none."""
-    query = select(func.coalesce(func.max(RunStep.step), 0)).where(RunStep.run_id == run_id, RunStep.phase == phase)
-    return session.scalars(query).one()
+def last_step(session: Session, run_id: UUID, phase: str) -> RunStep | None:
+    """The phase's last finished step."""
+    query = select(RunStep).where(RunStep.run_id == run_id, RunStep.phase == phase)
+    return session.scalars(query.order_by(RunStep.step.desc()).limit(1)).one_or_none()
 
 
 def step_metrics(session: Session, run_id: UUID, phase: str) -> Sequence[tuple[int, dict[str, Any]]]:
@@ -36,17 +36,22 @@ def step_metrics(session: Session, run_id: UUID, phase: str) -> Sequence[tuple[i
     return [(number, metrics) for number, metrics in session.execute(query.order_by(RunStep.step))]
 
 
-def checkpoints(session: Session, run_id: UUID, phase: str | None = None) -> Sequence[Checkpoint]:
-    """The checkpoints that are on disk, in the order of their steps."""
-    query = select(Checkpoint).where(Checkpoint.run_id == run_id).order_by(Checkpoint.phase, Checkpoint.step)
-    if phase is not None:
-        query = query.where(Checkpoint.phase == phase)
-    return session.scalars(query).all()
+def checkpoint(session: Session, run_id: UUID, phase: str) -> Checkpoint | None:
+    """The phase's chosen checkpoint."""
+    query = select(Checkpoint).where(Checkpoint.run_id == run_id, Checkpoint.phase == phase)
+    return session.scalars(query.order_by(Checkpoint.step.desc()).limit(1)).one_or_none()
 
 
 def forget_checkpoints(session: Session, run_id: UUID, phase: str) -> None:
     """Removes a phase's checkpoint rows: a better one takes their place."""
     session.execute(delete(Checkpoint).where(Checkpoint.run_id == run_id, Checkpoint.phase == phase))
+
+
+def judge_spend(session: Session, run_id: UUID) -> tuple[Decimal, int]:
+    """The run's judge spend in USD and the number of judge calls in the ledger."""
+    calls = select(func.count()).where(LedgerEntry.run_id == run_id, LedgerEntry.kind == "judge").scalar_subquery()
+    amount, number = session.execute(select(Run.judge_spend, calls).where(Run.id == run_id)).one()
+    return amount, number
 
 
 def add_judge_spend(session: Session, run_id: UUID, amount: Decimal) -> Decimal:

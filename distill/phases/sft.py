@@ -1,0 +1,69 @@
+"""Owns the supervised phases: `sft`, the short warm start, and `sft_all`, the honest rival.
+
+`sft_all` learns from the same calls until exact agreement with the teacher on validation has stopped rising. Both
+start from the base model and keep the checkpoint with the best agreement.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Literal
+
+from distill.answers import agreement, answer, references
+from distill.batches import batch_of
+from distill.context import RunContext, StepResult
+from distill.lab import Lab
+from rl.trainer.rates import warmed_up
+from rl.types import LossSpec
+
+WARMUP_STEPS = 5
+
+
+def run(ctx: RunContext, lab: Lab, phase: Literal["sft", "sft_all"]) -> None:
+    """Every step: a batch, its gradient, an optimizer step; now and then a look at validation."""
+    config = ctx.config
+    planned = config.warm_start_steps if phase == "sft" else config.sft_all_steps
+    saved = ctx.saved(phase)
+    best, stale = saved.memory.get("best", -1.0), saved.memory.get("stale", 0)
+    if saved.step >= planned or _has_plateau(ctx, phase, stale):
+        return
+
+    rows = lab.train_rows()
+    data = [lab.renderer.example(row.messages, row.target, row.tools) for row in rows]
+    shown = lab.validation_rows()
+    expected = references(lab.renderer, shown)
+    trainer = lab.new_trainer()
+    if saved.folder is not None:
+        trainer.load(saved.folder)
+
+    for step in range(saved.step + 1, planned + 1):
+        began = time.monotonic()
+        batch = [data[i] for i in batch_of(f"{config.seed}/{phase}", step, len(data), config.sft_batch)]
+        stats = trainer.forward_backward(batch, LossSpec("cross_entropy"))
+        rate = warmed_up(lab.sft_rate(trainer), step - 1, WARMUP_STEPS)
+        norm = trainer.optim_step(rate)
+        metrics = {
+            "loss": stats.loss,
+            "grad_norm": norm,
+            "lr": rate,
+            "trained_tokens": float(stats.trained_tokens),
+            "packed_tokens": float(stats.packed_tokens),
+            "plain_tokens": float(stats.plain_tokens),
+        }
+        validation, better = None, False
+        if step % config.sft_validate_every == 0 or step == planned:
+            lab.show(trainer)
+            agreed = agreement(answer(lab, shown).texts, expected)
+            better = agreed > best
+            best, stale = max(best, agreed), 0 if better else stale + 1
+            validation = {"agreement": agreed, "n": float(len(shown))}
+            metrics["validation_agreement"] = agreed
+        result = StepResult(metrics, time.monotonic() - began, validation=validation, best=better)
+        ctx.finish_step(phase, step, result, trainer.save, {"best": best, "stale": stale})
+        if _has_plateau(ctx, phase, stale):
+            ctx.event("plateau", f"Agreement on validation stopped at {best:.1%} by step {step}: {phase} ends.")
+            return
+
+
+def _has_plateau(ctx: RunContext, phase: str, stale: int) -> bool:
+    return phase == "sft_all" and stale >= ctx.config.sft_patience

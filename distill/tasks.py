@@ -1,0 +1,26 @@
+"""Owns the Celery tasks: each wakes what a row asks for and returns in seconds. Must not train or wait for a model."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from distill import discovery, trainers
+from distill.app import app
+
+
+@app.task(name="distill.advance")
+def advance(run_id: str) -> None:
+    """Starts the run's trainer, unless somebody holds its lease."""
+    trainers.start(UUID(run_id))
+
+
+@app.task(name="distill.sweep")
+def sweep() -> None:
+    """Starts every run that nobody works on: never woken, its trainer gone, or its lease run out."""
+    trainers.sweep()
+
+
+@app.task(name="distill.discover")
+def discover(project_id: str | None = None) -> None:
+    """Suggests tasks for recurring prompt shapes, in one project or in all."""
+    discovery.discover(UUID(project_id) if project_id else None)
