@@ -1,32 +1,26 @@
-"""Owns calling a provider's model once: the openai client for OpenAI's wire, litellm for the rest."""
+"""Owns calling a provider's model once: the openai client for OpenAI's wire, litellm for the rest.
+
+Both libraries are imported at the first call: the gateway process must not carry them.
+"""
 
 from __future__ import annotations
 
 import os
 import time
 from functools import cached_property
-from typing import Any
-
-import openai
+from typing import TYPE_CHECKING, Any
 
 from gateway.core.errors import StepdownError
-from gateway.providers.spec import ChatModel, ChatResult, UpstreamSpec, Usage
+from gateway.providers.spec import ChatModel, ChatResult, UpstreamSpec
+from gateway.providers.usage import usage_of
+
+if TYPE_CHECKING:
+    import openai
 
 
 def chat_model(spec: UpstreamSpec) -> ChatModel:
     """The chat model that `spec` describes."""
     return OpenAIChat(spec) if spec.kind == "openai" else LitellmChat(spec)
-
-
-def usage_of(raw: dict[str, Any]) -> Usage:
-    """Reads `usage` of a Chat Completions response, with its cached and reasoning parts."""
-    usage = raw.get("usage") or {}
-    return Usage(
-        prompt=usage.get("prompt_tokens") or 0,
-        completion=usage.get("completion_tokens") or 0,
-        cached=(usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0,
-        reasoning=(usage.get("completion_tokens_details") or {}).get("reasoning_tokens") or 0,
-    )
 
 
 def _result(raw: dict[str, Any], started: float, spec: UpstreamSpec) -> ChatResult:
@@ -57,12 +51,16 @@ class OpenAIChat:
 
     @cached_property
     def _client(self) -> openai.AsyncOpenAI:
+        import openai
+
         return openai.AsyncOpenAI(
             base_url=self.spec.base_url, api_key=self.spec.api_key, timeout=self.spec.timeout_s, max_retries=4
         )
 
     async def complete(self, request: dict[str, Any]) -> ChatResult:
         """See `ChatModel.complete`."""
+        import openai
+
         started = time.monotonic()
         try:
             # The extra body lets every field of the request through, known to this client's version or not.
@@ -81,7 +79,7 @@ class OpenAIChat:
 
 
 class LitellmChat:
-    """A model that litellm translates for. litellm is imported at the first call: its import takes seconds."""
+    """A model that litellm translates for."""
 
     def __init__(self, spec: UpstreamSpec) -> None:
         self.spec = spec
@@ -90,6 +88,7 @@ class LitellmChat:
         """See `ChatModel.complete`."""
         os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         import litellm
+        import openai
 
         started = time.monotonic()
         try:

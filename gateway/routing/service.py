@@ -16,6 +16,36 @@ from gateway.students.service import get_student
 STAGES = ("observe", "shadow", "canary", "live")
 
 
+def create_route(
+    session: Session,
+    project_id: UUID,
+    *,
+    alias: str,
+    upstream_id: UUID,
+    upstream_model: str | None = None,
+    task_id: UUID | None = None,
+) -> tuple[Route, RouteRevision]:
+    """A route in stage observe: the upstream answers everything. Raises StepdownError 404, 409."""
+    if not repository.upstream_exists(session, project_id, upstream_id):
+        raise not_found("upstream", upstream_id)
+    if task_id is not None and not repository.task_exists(session, project_id, task_id):
+        raise not_found("task", task_id)
+    known = repository.route_of(session, project_id, alias, task_id)
+    if known is not None:
+        raise StepdownError(
+            409,
+            "route_exists",
+            f"Route {known.id} takes alias {alias!r} for {'this task' if task_id else 'every other call'} already.",
+            hint="Add a revision to it instead.",
+            param="alias",
+        )
+    route = Route(
+        project_id=project_id, alias=alias, task_id=task_id, upstream_id=upstream_id, upstream_model=upstream_model
+    )
+    repository.add_route(session, route)
+    return route, _append(session, route, stage="observe", share=0.0, reason="made")
+
+
 def add_revision(
     session: Session,
     project_id: UUID,

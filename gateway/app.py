@@ -1,0 +1,186 @@
+"""Owns putting the gateway together: data plane, admin API, dashboard, health, metrics. Must hold no rules."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from gateway.capture.spool import Spool
+from gateway.core.errors import StepdownError
+from gateway.core.ports import holder
+from gateway.core.settings import settings
+from gateway.proxy.client import UpstreamClient
+from gateway.proxy.paths import endpoint_of
+from gateway.proxy.relay import Relay
+from gateway.proxy.translator import TranslatorProcess
+from gateway.proxy.upstream import Upstreams
+from gateway.routing.refresh import SnapshotHolder
+
+log = logging.getLogger(__name__)
+DASHBOARD = Path(__file__).parents[1] / "web" / "dist"
+GRACE_S = 30
+
+
+class Gateway(FastAPI):
+    """FastAPI for the control plane, with the data plane before it: its requests never meet a middleware."""
+
+    def __init__(self, **options: Any) -> None:
+        chosen = settings()
+        self.snapshots = SnapshotHolder(chosen.route_refresh_s)
+        self.spool = Spool(chosen.spool_dir)
+        self.translator = TranslatorProcess(self.snapshots)
+        self._client = UpstreamClient(chosen.connect_timeout_s, chosen.first_byte_timeout_s, chosen.idle_timeout_s)
+        upstreams = Upstreams(self._client, self.translator)
+        self._relay = Relay(chosen, self.snapshots, self.spool, self._client, upstreams)
+        super().__init__(lifespan=_lifespan, **options)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Sends /v1 to the relay, everything else to FastAPI."""
+        if scope["type"] == "http" and endpoint_of(scope["path"]) is not None:
+            await self._relay(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
+
+    async def open(self) -> None:
+        """Starts what works in the background."""
+        self.spool.start()
+        self._client.start()
+        await self.snapshots.start()
+        self.translator.start()
+
+    async def shut(self) -> None:
+        """Ends it, the spool last."""
+        await self.translator.stop()
+        await self.snapshots.stop()
+        await self._client.close()
+        self.spool.close()
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    assert isinstance(app, Gateway)
+    await app.open()
+    try:
+        yield
+    finally:
+        await app.shut()
+
+
+def create_app() -> Gateway:
+    """The whole gateway as an ASGI application."""
+    app = Gateway(title="Stepdown", docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
+    app.add_api_route("/healthz", _healthz, include_in_schema=False)
+    app.add_api_route("/readyz", partial(_readyz, app), include_in_schema=False)
+    app.add_api_route("/metrics", _metrics, include_in_schema=False)
+    _mount_admin(app)
+    app.add_api_route("/{path:path}", _dashboard, methods=["GET", "HEAD"], include_in_schema=False)
+    return app
+
+
+def _mount_admin(app: Gateway) -> None:
+    try:
+        from gateway.admin.router import router
+    except ModuleNotFoundError:
+        log.warning("the admin API is missing")
+        return
+    app.include_router(router)
+
+
+async def _healthz() -> Response:
+    return PlainTextResponse("ok\n")
+
+
+async def _metrics() -> Response:
+    return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+
+
+async def _readyz(app: Gateway) -> Response:
+    """Ready means: calls can be answered. That holds with the database down, once its routes were read."""
+    snapshots, translator = app.snapshots, app.translator
+    ready = snapshots.current is not None and (translator.ready or not translator.wanted)
+    age = snapshots.age_s
+    return JSONResponse(
+        {
+            "ready": ready,
+            "database": "reachable" if snapshots.failure is None else f"unreachable: {snapshots.failure}",
+            "routes": "not read yet" if age is None else f"confirmed {age:.1f} s ago",
+            "translator": "ready" if translator.ready else "starting" if translator.wanted else "not needed",
+            "capture": "working" if app.spool.failure is None else f"failing: {app.spool.failure}",
+        },
+        status_code=200 if ready else 503,
+    )
+
+
+async def _dashboard(path: str) -> Response:
+    """A file of the built dashboard; its start page for any other address, where its own router takes over."""
+    root = DASHBOARD.resolve()
+    file = (root / path).resolve()
+    if path and file.is_relative_to(root) and file.is_file():
+        return FileResponse(file)
+    if (root / "index.html").is_file() and not path.startswith("api/"):
+        return FileResponse(root / "index.html", headers={"cache-control": "no-cache"})
+    error = StepdownError(404, "not_found", f"There is nothing at /{path}.", hint="`make web` builds the dashboard.")
+    return JSONResponse(error.openai_body(), status_code=404)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """The listening socket. Raises StepdownError saying who holds the port."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(2048)
+    except OSError as error:
+        listener.close()
+        raise StepdownError(
+            503,
+            "port_taken",
+            f"The gateway cannot listen on {host}:{port}: {error.strerror} (held by {holder(port)}).",
+            hint="Stop that program, or choose another port with STEPDOWN_PORT.",
+        ) from error
+    listener.set_inheritable(False)
+    return listener
+
+
+class _NoCutLines(logging.Filter):
+    """An answer that its upstream cut is cut for the client too, and logged by the relay: once is enough."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return "without completing response" not in record.getMessage()
+
+
+def serve(host: str, port: int) -> None:
+    """Runs the gateway until SIGTERM or Ctrl-C. Raises StepdownError when it cannot listen."""
+    logging.basicConfig(level=settings().log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    listener = listen(host, port)
+    logging.getLogger("uvicorn.error").addFilter(_NoCutLines())
+    config = uvicorn.Config(
+        create_app(),
+        loop="uvloop",
+        http="httptools",
+        ws="none",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        log_config=None,
+        log_level=settings().log_level,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=GRACE_S,
+    )
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+if __name__ == "__main__":
+    serve(settings().host, settings().port)

@@ -1,0 +1,1 @@
+"""Gateway keys: made, shown once, kept as hashes, revoked."""

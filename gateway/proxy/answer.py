@@ -1,0 +1,107 @@
+"""Owns sending an upstream's answer to the client as it comes, and recording it before its last byte leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import aiohttp
+
+from gateway.proxy.call import Call
+from gateway.proxy.client import FAILURES, cut_reason
+from gateway.proxy.headers import Headers, to_client
+from gateway.proxy.sse import DoneWatch, Rewriter
+
+Send = Callable[[Any], Awaitable[None]]
+EVENT_STREAM = "text/event-stream"
+
+
+class UpstreamCut(Exception):
+    """An answer that had begun was not finished. The call is recorded; the client's connection must be cut too."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+
+
+def is_stream(response: aiohttp.ClientResponse) -> bool:
+    """Whether an answer is a stream of events that can be read as it passes."""
+    kind = response.headers.get("content-type", "")
+    return kind.lower().startswith(EVENT_STREAM) and encoding_of(response) is None
+
+
+def encoding_of(response: aiohttp.ClientResponse) -> str | None:
+    """The answer's content-encoding, None for plain."""
+    encoding = response.headers.get("content-encoding", "").strip().lower()
+    return encoding if encoding not in ("", "identity") else None
+
+
+async def relay(call: Call, response: aiohttp.ClientResponse, send: Send, strip_usage: bool) -> None:
+    """Passes the answer on. Raises UpstreamCut when it breaks off; the call is recorded in any case."""
+    call.status = response.status
+    headers = to_client(response.raw_headers, call.own_headers())
+    length = response.headers.get("content-length")
+    try:
+        if length is not None and not is_stream(response):
+            await _whole(call, response, send, headers)
+        else:
+            await _pieces(call, response, send, headers, strip_usage)
+    except FAILURES as error:
+        call.cut = cut_reason(error)
+        call.record(encoding_of(response), f"{call.cut}: {error or type(error).__name__}")
+        raise UpstreamCut(call.cut, str(error)) from error
+
+
+async def _whole(call: Call, response: aiohttp.ClientResponse, send: Send, headers: Headers) -> None:
+    """An answer of known length: read, recorded, sent with one write."""
+    body = await response.read()
+    call.arrived(body)
+    call.record(encoding_of(response))
+    call.begun = True
+    await send_whole(send, response.status, headers, body)
+
+
+async def _pieces(
+    call: Call, response: aiohttp.ClientResponse, send: Send, headers: Headers, strip_usage: bool
+) -> None:
+    """An answer of unknown length, each piece as it comes; the last one, or [DONE], after the record."""
+    events = is_stream(response)
+    done = DoneWatch() if events else None
+    rewriter = Rewriter(strip_usage) if events and strip_usage else None
+    if events:
+        headers.append((b"x-accel-buffering", b"no"))
+    call.begun = True
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    await send_pieces(call, response, send, done, rewriter)
+
+
+async def send_pieces(
+    call: Call, response: aiohttp.ClientResponse, send: Send, done: DoneWatch | None, rewriter: Rewriter | None
+) -> None:
+    """Sends the body from here to its end, headers being out already."""
+    content = response.content
+    encoding = encoding_of(response)
+    while piece := await content.readany():
+        ended = content.at_eof()
+        if not call.recorded:
+            call.arrived(piece)
+        if ended or (done is not None and done.seen(piece)):
+            call.record(encoding)
+        out = rewriter.feed(piece) if rewriter is not None else piece
+        if ended:
+            break
+        if out:
+            await send({"type": "http.response.body", "body": out, "more_body": True})
+    else:
+        out = b""
+    call.record(encoding)
+    if rewriter is not None:
+        out += rewriter.rest()
+    await send({"type": "http.response.body", "body": out, "more_body": False})
+
+
+async def send_whole(send: Send, status: int, headers: Headers, body: bytes) -> None:
+    """Sends a body of known length."""
+    headers.append((b"content-length", b"%d" % len(body)))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": False})

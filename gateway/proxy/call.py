@@ -1,0 +1,159 @@
+"""Owns the state of one call on its way: who answers, when what happened, what was received, its record."""
+
+from __future__ import annotations
+
+from time import perf_counter_ns, time_ns
+
+from prometheus_client import Counter
+
+from gateway.capture import assemble
+from gateway.capture.record import Envelope
+from gateway.capture.spool import Spool
+from gateway.core import metrics
+from gateway.core.ids import new_id
+from gateway.providers.usage import usage_of
+from gateway.proxy.headers import ClientHeaders, Headers, header_value
+from gateway.proxy.wire import ChatRequest
+from gateway.routing.policy import Decision
+from gateway.routing.snapshot import KeyInForce
+
+HUNG_UP = 499
+"""Recorded where the client went away before there was a status."""
+_MODES = ("off", "metadata", "full")
+
+
+class Call:
+    """One call. `begun`: the client was sent something. `fallback_reason`: why no student answers that was meant to."""
+
+    __slots__ = (
+        "_spool", "begun", "cut", "decision", "fallback_reason", "first_ns", "gone", "headers", "id", "key",
+        "last_ns", "mode", "pieces", "received_ns", "recorded", "request", "sent_ns", "served_by", "started_ns",
+        "status", "wait_ns",
+    )  # fmt: skip
+
+    def __init__(self, key: KeyInForce, headers: ClientHeaders, request: ChatRequest, spool: Spool, mode: str) -> None:
+        self.id = new_id()
+        self.received_ns = time_ns()
+        self.started_ns = perf_counter_ns()
+        self.key = key
+        self.headers = headers
+        self.request = request
+        self.mode = capture_mode(mode, key.capture, headers.capture)
+        self.decision: Decision | None = None
+        self.fallback_reason: str | None = None
+        self.served_by = "gateway"
+        self.status = HUNG_UP
+        self.pieces: list[bytes] = []
+        self.sent_ns = self.first_ns = self.last_ns = 0
+        self.wait_ns = 0
+        self.cut: str | None = None
+        self.gone = False
+        self.begun = False
+        self.recorded = False
+        self._spool = spool
+
+    def sent(self) -> None:
+        """The request leaves for whoever answers."""
+        self.sent_ns = perf_counter_ns()
+
+    def arrived(self, piece: bytes) -> None:
+        """A piece of the answer came in."""
+        self.last_ns = perf_counter_ns()
+        if not self.first_ns:
+            self.first_ns = self.last_ns
+        self.pieces.append(piece)
+
+    def not_answered(self) -> None:
+        """Whoever was asked gave nothing that can be used: forget it, but not the time it took."""
+        if self.sent_ns:
+            self.wait_ns += perf_counter_ns() - self.sent_ns
+        self.sent_ns = self.first_ns = self.last_ns = 0
+        self.pieces = []
+
+    def own_headers(self) -> Headers:
+        """The headers that we add to an answer."""
+        headers = [(b"x-stepdown-request-id", str(self.id).encode()), (b"x-stepdown-served-by", self._server())]
+        revision = self.decision.route.revision if self.decision else None
+        if revision is not None:
+            headers.append((b"x-stepdown-route-revision", b"%d" % revision.number))
+        return headers
+
+    def _server(self) -> bytes:
+        if self.decision is None or self.served_by == "gateway":
+            return b"gateway"
+        if self.served_by == "student" and self.decision.student is not None:
+            return b"student:" + header_value(self.decision.student.name)
+        return b"upstream:" + header_value(self.decision.route.upstream.name)
+
+    def record(self, encoding: str | None = None, error: str | None = None) -> None:
+        """Appends the call to the spool, once. To be called before the last byte of the answer leaves."""
+        if self.recorded:
+            return
+        self.recorded = True
+        now = perf_counter_ns()
+        waited = self.wait_ns + ((self.last_ns or now) - self.sent_ns if self.sent_ns else 0)
+        latency = now - self.started_ns
+        metrics.OVERHEAD.observe((latency - waited) / 1e9)
+        metrics.LATENCY.observe(latency / 1e9)
+        count(self.served_by, self.status)
+        full = self.mode == "full"
+        envelope = self._envelope(encoding, error, latency, waited)
+        self._spool.append(envelope, self.request.raw if full else b"", self.pieces if full else [])
+
+    def _envelope(self, encoding: str | None, error: str | None, latency: int, waited: int) -> Envelope:
+        decision, request = self.decision, self.request
+        usage, finish_reason = (None, None) if self.mode == "full" else self._summary(encoding)
+        route = decision.route if decision else None
+        student = decision.student if decision and self.served_by == "student" else None
+        return Envelope(
+            id=self.id,
+            project_id=self.key.project.id,
+            key_id=self.key.id,
+            received_ns=self.received_ns,
+            alias=request.model,
+            task_id=decision.task_id if decision else None,
+            task_slug=request.task_slug,
+            served_by=self.served_by,
+            upstream_id=route.upstream.spec.id if route and self.served_by == "upstream" else None,
+            student_id=student.id if student else None,
+            route_revision_id=route.revision.id if route and route.revision else None,
+            fallback_reason=self.fallback_reason,
+            streamed=request.stream,
+            status=self.status,
+            request_encoding=self.headers.encoding,
+            response_encoding=encoding,
+            capture=self.mode,
+            cut=self.cut,
+            error=error,
+            latency_ns=latency,
+            ttfb_ns=self.first_ns - self.started_ns if self.first_ns else None,
+            overhead_ns=latency - waited,
+            usage=usage,
+            finish_reason=finish_reason,
+        )
+
+    def _summary(self, encoding: str | None) -> tuple[dict[str, int], str | None]:
+        """Tokens and finish reason, where the bodies are not kept for the writer to read them from."""
+        answer = assemble.received(b"".join(self.pieces), encoding)
+        usage = usage_of(answer.response or {})
+        tokens = {
+            "prompt": usage.prompt, "cached": usage.cached,
+            "completion": usage.completion, "reasoning": usage.reasoning,
+        }  # fmt: skip
+        return tokens, answer.finish_reason if answer.whole else None
+
+
+def capture_mode(*wished: str | None) -> str:
+    """The most reserved of several wishes: off, metadata or full. A word that we do not know counts as off."""
+    return _MODES[min(_MODES.index(w) if w in _MODES else 0 for w in wished if w is not None)]
+
+
+_counters: dict[tuple[str, int], Counter] = {}
+
+
+def count(served_by: str, status: int) -> None:
+    """Counts an answer. The labelled counter is looked up once: prometheus_client locks on every lookup."""
+    counter = _counters.get((served_by, status))
+    if counter is None:
+        counter = _counters[served_by, status] = metrics.CALLS.labels(served_by, str(status))
+    counter.inc()

@@ -1,0 +1,106 @@
+"""Owns which headers cross the gateway, in both directions. Must not know the body."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from multidict import CIMultiDict
+
+_HOP_BY_HOP = frozenset(
+    b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding "
+    b"upgrade".split()
+)
+_OURS = b"x-stepdown-"
+# The client's key is ours alone; cookies on this origin are the dashboard's.
+_NOT_SENT_ON = _HOP_BY_HOP | frozenset(
+    b"host content-length expect authorization api-key x-api-key cookie accept-encoding".split()
+)
+_NOT_SENT_BACK = _HOP_BY_HOP | {b"content-length", b"set-cookie"}
+_DECODABLE = ("gzip", "deflate", "zstd", "identity")
+
+Headers = list[tuple[bytes, bytes]]
+
+
+class ClientHeaders:
+    """What the client's headers say to us, and the rest, to send on."""
+
+    __slots__ = ("accept", "capture", "encoding", "expects", "forward", "length", "task", "token")
+
+    def __init__(self, raw: Iterable[tuple[bytes, bytes]]) -> None:
+        self.token: str | None = None
+        self.encoding: str | None = None
+        self.length: int | None = None
+        self.task: str | None = None
+        self.capture: str | None = None
+        self.accept = ""
+        self.expects = False
+        self.forward: list[tuple[str, str]] = []
+        dropped: set[bytes] | None = None
+        for name, value in raw:
+            if name not in _NOT_SENT_ON and not name.startswith(_OURS):
+                if name == b"content-encoding":
+                    self.encoding = value.decode("latin-1").strip().lower()
+                self.forward.append((name.decode("latin-1"), value.decode("latin-1")))
+            elif name == b"connection":
+                dropped = _named(value)
+            else:
+                self._read(name, value.decode("latin-1").strip())
+        if dropped:
+            self.forward = [(n, v) for n, v in self.forward if n.encode("latin-1") not in dropped]
+
+    def _read(self, name: bytes, value: str) -> None:
+        if name == b"authorization":
+            scheme, _, token = value.partition(" ")
+            self.token = token.strip() if scheme.lower() == "bearer" else self.token
+        elif name in (b"api-key", b"x-api-key"):
+            self.token = self.token or value
+        elif name == b"content-length":
+            self.length = int(value) if value.isdigit() else None
+        elif name == b"accept-encoding":
+            self.accept = value
+        elif name == b"expect":
+            self.expects = value.lower() == "100-continue"
+        elif name == b"x-stepdown-task":
+            self.task = value
+        elif name == b"x-stepdown-capture":
+            self.capture = value.lower()
+
+    def to_upstream(self, credential: str, stream: bool, encoded: bool = True) -> CIMultiDict[str]:
+        """The headers for the upstream, with its credential in place of the client's key.
+
+        A stream is asked for uncompressed: its events have to be read as they pass. `encoded` False: the body
+        was decompressed to be changed, so its content-encoding no longer holds.
+        """
+        headers: CIMultiDict[str] = CIMultiDict(self.forward)
+        if not encoded:
+            headers.popall("content-encoding", None)
+        if credential:
+            headers["authorization"] = f"Bearer {credential}"
+        headers["accept-encoding"] = "identity" if stream else self._acceptable()
+        return headers
+
+    def _acceptable(self) -> str:
+        """What the client accepts, less what we could not read for the record (brotli)."""
+        if not self.accept:
+            return "identity"
+        codings = [c.strip() for c in self.accept.split(",")]
+        return ", ".join(c for c in codings if c.partition(";")[0].strip().lower() in _DECODABLE) or "identity"
+
+
+def _named(connection: bytes) -> set[bytes] | None:
+    """Headers that a `connection` header declares to be for this hop alone."""
+    if connection in (b"keep-alive", b"close"):
+        return None
+    return {name.strip().lower() for name in connection.split(b",")} - {b"keep-alive", b"close"}
+
+
+def to_client(raw: Iterable[tuple[bytes, bytes]], ours: Headers) -> Headers:
+    """An upstream's headers for the client, and ours. Without content-length: the caller knows what it sends."""
+    headers = [(n, v) for name, v in raw if (n := name.lower()) not in _NOT_SENT_BACK and not n.startswith(_OURS)]
+    headers += ours
+    return headers
+
+
+def header_value(text: str) -> bytes:
+    """A name as header value: what is not printable ASCII becomes `?`."""
+    return "".join(c if " " <= c <= "~" else "?" for c in text).encode()

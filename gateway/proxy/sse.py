@@ -1,0 +1,72 @@
+"""Owns what is changed in a stream as it passes: our usage chunk taken out, the alias put in as model.
+
+Whatever is not changed keeps its bytes. Must not buffer more than one event.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from gateway.core.sse import Events, data_of
+
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_DONE = re.compile(rb"[\r\n]data: ?\[DONE\]")
+_KEPT = 16
+
+
+class DoneWatch:
+    """Notices the piece that completes the line `data: [DONE]`, wherever the stream was cut."""
+
+    def __init__(self) -> None:
+        self._tail = b"\n"
+
+    def seen(self, piece: bytes) -> bool:
+        """Whether [DONE] has arrived with this piece. Inside JSON no line can begin, so content cannot forge it."""
+        window = self._tail + piece
+        self._tail = window[-_KEPT:]
+        return _DONE.search(window) is not None
+
+
+class Rewriter:
+    """Passes a stream on event by event, without the usage chunk and under another model name where wanted."""
+
+    def __init__(self, strip_usage: bool, model: str | None = None) -> None:
+        self._strip_usage = strip_usage
+        self._model = msgspec.Raw(msgspec.json.encode(model)) if model is not None else None
+        self._events = Events()
+
+    def feed(self, piece: bytes) -> bytes:
+        """What can be sent on now."""
+        return b"".join([self._event(event) for event in self._events.feed(piece)])
+
+    def rest(self) -> bytes:
+        """What is left when the stream has ended."""
+        rest = self._events.rest()
+        return self._event(rest) if rest else b""
+
+    def _event(self, event: bytes) -> bytes:
+        # Most events need no look inside: only ours to strip has usage without choices.
+        if self._model is None and b'"usage"' not in event:
+            return event
+        data = data_of(event)
+        if data is None:
+            return event
+        try:
+            chunk = _fields.decode(data)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return event
+        if self._strip_usage and is_usage_chunk(chunk):
+            return b""
+        if self._model is None or "model" not in chunk:
+            return event
+        chunk["model"] = self._model
+        return b"data: " + msgspec.json.encode(chunk) + b"\n\n"
+
+
+def is_usage_chunk(chunk: dict[str, Any]) -> bool:
+    """Whether a chunk is the extra one that `include_usage` adds: usage, and an empty list of choices."""
+    usage, choices = bytes(chunk.get("usage", b"null")), bytes(chunk.get("choices", b""))
+    return usage != b"null" and b"".join(choices.split()) == b"[]"

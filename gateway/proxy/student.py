@@ -1,0 +1,207 @@
+"""Owns letting a student answer: its request, the checks of its answer, the alias put back as model.
+
+Must send nothing to the client before the student's answer is known to be usable: until then the upstream can
+still take over without anybody noticing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+import msgspec
+from multidict import CIMultiDict
+
+from gateway.capture import assemble
+from gateway.core.messages import flatten
+from gateway.core.settings import settings
+from gateway.core.sse import Events, data_of
+from gateway.proxy.answer import EVENT_STREAM, Send, UpstreamCut, is_stream, send_pieces, send_whole
+from gateway.proxy.call import Call
+from gateway.proxy.client import FAILURES, UpstreamClient, cut_reason, endpoint
+from gateway.proxy.headers import Headers
+from gateway.proxy.paths import CHAT
+from gateway.proxy.sse import DoneWatch, Rewriter
+from gateway.routing.snapshot import StudentInForce
+from gateway.tasks.fingerprint import messages_of, response_format
+
+_TAKEN = (
+    "temperature", "top_p", "seed", "stop", "presence_penalty", "frequency_penalty", "logit_bias", "tools",
+    "tool_choice", "stream",
+)  # fmt: skip
+"""What the engine takes and the student was judged with. The response format is checked, not enforced: the
+evidence for the student is about what it says freely."""
+_LIMITS = ("max_completion_tokens", "max_tokens")
+
+
+class _Unusable(Exception):
+    """The student's answer cannot be given to the client; the text is the reason."""
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    call: Call
+    student: StudentInForce
+    send: Send
+    timeout_s: float
+
+    @property
+    def held(self) -> bool:
+        """Whether the whole answer has to be seen before any of it is sent: JSON was asked for."""
+        return response_format(self.call.request.body) is not None
+
+    @property
+    def limit_is_ours(self) -> bool:
+        """Whether the app would have allowed a longer answer than the student is allowed to give."""
+        asked, longest = asked_limit(self.call.request.body), self.student.manifest.get("max_new_tokens")
+        return longest is not None and (asked is None or asked > longest)
+
+
+def engine_key() -> str:
+    """The serving engine's API key, "" when it has none."""
+    try:
+        return (settings().secrets_dir / "engine.key").read_text().strip()
+    except FileNotFoundError:
+        return ""
+
+
+def student_request(body: Mapping[str, Any], student: StudentInForce) -> dict[str, Any]:
+    """The request as the engine takes it: messages flattened as in training, no field it does not know.
+
+    An answer is no longer than the longest that the student was judged with.
+    """
+    request: dict[str, Any] = {"model": student.name, "messages": [flatten(m) for m in messages_of(body)]}
+    request |= {name: body[name] for name in _TAKEN if body.get(name) is not None}
+    limits = [limit for limit in (asked_limit(body), student.manifest.get("max_new_tokens")) if limit]
+    if limits:
+        request["max_tokens"] = min(limits)
+    if body.get("stream") is True:
+        request["stream_options"] = {"include_usage": True}
+    return request
+
+
+def asked_limit(body: Mapping[str, Any]) -> int | None:
+    """The longest answer that the app wants, in tokens; None when it does not say."""
+    limits = [body[name] for name in _LIMITS if isinstance(body.get(name), int)]
+    return min(limits) if limits else None
+
+
+async def answer(
+    call: Call, student: StudentInForce, client: UpstreamClient, send: Send, timeout_s: float
+) -> str | None:
+    """Lets the student answer. Returns None when it did, else why the upstream has to.
+
+    Raises UpstreamCut when the engine breaks off after something was sent.
+    """
+    attempt = _Attempt(call, student, send, timeout_s)
+    body = msgspec.json.encode(student_request(call.request.body, student))
+    headers: CIMultiDict[str] = CIMultiDict({"content-type": "application/json", "accept-encoding": "identity"})
+    if engine_key():
+        headers["authorization"] = f"Bearer {engine_key()}"
+    assert student.base_url is not None
+    response: aiohttp.ClientResponse | None = None
+    try:
+        async with asyncio.timeout(timeout_s):
+            call.sent()
+            response = await client.post(endpoint(student.base_url, CHAT, ""), headers, body)
+            if response.status != 200:
+                return f"student_http_{response.status}"
+            begin = await (_read_whole(attempt, response) if _buffered(attempt, response) else _first(call, response))
+        await _pass_on(attempt, response, begin)
+    except _Unusable as reason:
+        return str(reason)
+    except TimeoutError:
+        return "student_timeout"
+    except FAILURES:
+        return "student_unreachable"
+    finally:
+        if response is not None:
+            response.close()
+    return None
+
+
+def _buffered(attempt: _Attempt, response: aiohttp.ClientResponse) -> bool:
+    return attempt.held or not is_stream(response)
+
+
+async def _read_whole(attempt: _Attempt, response: aiohttp.ClientResponse) -> bytes:
+    body: bytes = await response.read()
+    attempt.call.arrived(body)
+    answer = assemble.received(body, None)
+    if not answer.whole:
+        raise _Unusable("student_invalid")
+    if answer.finish_reason == "length" and attempt.limit_is_ours:
+        raise _Unusable("student_too_long")
+    if attempt.held and not all(_is_json(choice) for choice in answer.choices):
+        raise _Unusable("student_schema")
+    return body
+
+
+def _is_json(choice: dict[str, Any]) -> bool:
+    message = choice.get("message") or {}
+    if message.get("tool_calls"):
+        return True
+    try:
+        json.loads(message.get("content") or "")
+    except ValueError:
+        return False
+    return True
+
+
+async def _first(call: Call, response: aiohttp.ClientResponse) -> bytes:
+    """The stream up to its first whole event, which says whether the student answers or fails."""
+    events, begin = Events(), b""
+    while True:
+        piece: bytes = await response.content.readany()
+        if not piece:
+            raise _Unusable("student_invalid")
+        call.arrived(piece)
+        begin += piece
+        for event in events.feed(piece):
+            data = data_of(event)
+            if data is None:
+                continue
+            if b'"error"' in data and assemble.whole_body(data).error:
+                raise _Unusable("student_error")
+            return begin
+
+
+async def _pass_on(attempt: _Attempt, response: aiohttp.ClientResponse, begin: bytes) -> None:
+    call, send = attempt.call, attempt.send
+    call.served_by, call.status = "student", 200
+    kind = response.headers.get("content-type", "application/json")
+    headers: Headers = [(b"content-type", kind.encode("latin-1")), *call.own_headers()]
+    call.begun = True
+    if not _is_event_stream(kind):
+        call.record()
+        await send_whole(send, 200, headers, with_model(begin, call.request.model))
+        return
+    done, rewriter = DoneWatch(), Rewriter(strip_usage=not call.request.wants_usage, model=call.request.model)
+    headers.append((b"x-accel-buffering", b"no"))
+    if done.seen(begin):
+        call.record()
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    if out := rewriter.feed(begin):
+        await send({"type": "http.response.body", "body": out, "more_body": True})
+    try:
+        await send_pieces(call, response, send, done, rewriter)
+    except FAILURES as error:
+        call.cut = cut_reason(error)
+        call.record(error=f"{call.cut}: {error or type(error).__name__}")
+        raise UpstreamCut(call.cut, str(error)) from error
+
+
+def _is_event_stream(kind: str) -> bool:
+    return kind.lower().startswith(EVENT_STREAM)
+
+
+def with_model(body: bytes, model: str) -> bytes:
+    """A Chat Completions answer under the name that the app asked for."""
+    fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    fields["model"] = msgspec.Raw(msgspec.json.encode(model))
+    changed: bytes = msgspec.json.encode(fields)
+    return changed

@@ -1,0 +1,77 @@
+"""Owns the decision who answers a call: a pure function of the snapshot and the request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from gateway.core.errors import StepdownError
+from gateway.routing.manifest import outside
+from gateway.routing.request import RequestView
+from gateway.routing.snapshot import ProjectInForce, RouteInForce, StudentInForce
+from gateway.tasks.service import slugify
+
+ANY = "*"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Who answers. `student` None: the route's upstream, for `fallback_reason` where a student was meant to."""
+
+    route: RouteInForce
+    task_id: UUID | None
+    student: StudentInForce | None = None
+    fallback_reason: str | None = None
+
+
+def find_task(project: ProjectInForce, request: RequestView) -> UUID | None:
+    """The task of a call: by the slug that the app sent, else by fingerprint. A slug unknown yet is no task."""
+    slug = request.task_slug
+    if slug is not None:
+        return project.tasks_by_slug.get(slugify(slug))
+    if not project.tasks_by_fingerprint or request.fingerprint is None:
+        return None
+    return project.tasks_by_fingerprint.get(request.fingerprint)
+
+
+def decide(project: ProjectInForce, alias: str, request: RequestView) -> Decision:
+    """Who answers `alias` for this request: the route of (alias, task), else (alias, any), else (*, any).
+
+    Raises StepdownError (404) naming the known aliases when there is no route.
+    """
+    task_id = find_task(project, request) if alias in project.by_task else None
+    route = (
+        (project.routes.get((alias, task_id)) if task_id else None)
+        or project.routes.get((alias, None))
+        or project.routes.get((ANY, None))
+    )
+    if route is None:
+        raise unknown_model(project, alias)
+    revision = route.revision
+    if revision is None or revision.student is None or revision.stage not in ("canary", "live"):
+        return Decision(route, task_id)
+    if not within_share(revision.share, request):
+        return Decision(route, task_id)
+    reason = "route_without_task" if route.task_id is None else outside(revision.student.manifest, request)
+    if reason is None and revision.student.base_url is None:
+        reason = "not_deployed"
+    return Decision(route, task_id, None if reason else revision.student, reason)
+
+
+def within_share(share: float, request: RequestView) -> bool:
+    """Whether the call's conversation falls to the student. Stable: all turns of a conversation agree."""
+    if share >= 1 or share <= 0:
+        return share >= 1
+    return int.from_bytes(request.conversation[:8], "big") < share * 2**64
+
+
+def unknown_model(project: ProjectInForce, alias: str) -> StepdownError:
+    """404 for a model name that no route of the project answers."""
+    known = ", ".join(project.aliases) or "none yet"
+    return StepdownError(
+        404,
+        "model_not_found",
+        f"No route of this project answers the model {alias[:200]!r}.",
+        hint=f"Known: {known}. Use one of them, or add a route for it in the dashboard.",
+        param="model",
+    )
