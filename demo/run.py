@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.status import Status
 
 from demo import app, grammar, report, stages, system, tables
-from demo.api import Api, ApiError
+from demo.api import Api, ApiError, admin_token
 from demo.follow import Watch
 from demo.report import Findings
 from demo.settings import Settings, Upstream, settings, upstream
@@ -165,7 +165,8 @@ class Demo:
 
     def wait(self, api: Api) -> None:
         """Leaves everything running until Ctrl-C. Raises DemoError when something ends by itself."""
-        self.console.print(f"\nStepdown runs on. Dashboard: [bold]{api.url}[/]   (token: `stepdown status`)")
+        token = admin_token(system.home())
+        self.console.print(f"\nStepdown runs on. Dashboard: [bold]{api.url}[/]   admin token: {token}", highlight=False)
         self.console.print("Ctrl-C stops what the demo started; nothing is lost.")
         while True:
             for child in self.children:

@@ -31,7 +31,8 @@ class Child:
     def __init__(self, name: str, command: list[str], log: Path, **options: Any) -> None:
         self.name = name
         self.log = log
-        log.parent.mkdir(parents=True, exist_ok=True)
+        log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        log.touch(mode=0o600)
         with log.open("ab") as errors:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stderr=errors, start_new_session=True, **({"stdout": errors} | options)
@@ -58,9 +59,10 @@ class Child:
 
 
 def tail(log: Path, lines: int = 8) -> str:
-    """The last lines of a log, each shortened."""
+    """The last lines of a log, each shortened. The line with the admin token is not for showing."""
     text = log.read_text(errors="replace") if log.exists() else ""
-    return "\n".join(f"  {line[:200]}" for line in text.splitlines()[-lines:]) or "  (empty)"
+    shown = [line for line in text.splitlines() if "token:" not in line]
+    return "\n".join(f"  {line[:200]}" for line in shown[-lines:]) or "  (empty)"
 
 
 def home() -> Path:
