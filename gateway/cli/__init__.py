@@ -1,0 +1,60 @@
+"""The `stepdown` command. Speaks to the HTTP API, except `up`, `serve`, `db` and `doctor`; must hold no rule."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from gateway.cli import keys, running
+from gateway.core.errors import StepdownError
+
+app = typer.Typer(
+    name="stepdown",
+    help="An OpenAI-compatible gateway that teaches a small model the job of a large one.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(running.up)
+app.command()(running.status)
+app.command()(running.down)
+app.command()(running.serve)
+app.add_typer(keys.app, name="keys")
+
+_db = typer.Typer(help="The database.", no_args_is_help=True)
+app.add_typer(_db, name="db")
+
+
+@_db.command()
+def migrate() -> None:
+    """Bring the database to the newest schema (DATABASE_URL, or the embedded one while it runs)."""
+    from sqlalchemy.exc import OperationalError
+
+    from gateway.core.migrate import upgrade_head
+
+    try:
+        upgrade_head()
+    except OperationalError as error:
+        why = " ".join(str(error.orig).split())
+        raise StepdownError(
+            503, "database_unavailable", f"PostgreSQL does not answer: {why}", hint="Is it running? `stepdown status`"
+        ) from error
+    typer.echo("The database has the newest schema.")
+
+
+@app.command()
+def doctor() -> None:
+    """Check this machine and say what to do about each thing that is wrong."""
+    from gateway.cli.doctor import examine
+
+    raise typer.Exit(examine())
+
+
+def main() -> None:
+    """Runs a command; a failure becomes one line that says what to do, and exit status 1."""
+    try:
+        app()
+    except StepdownError as error:
+        print(f"stepdown: {error}", file=sys.stderr)
+        raise SystemExit(1) from None

@@ -1,0 +1,49 @@
+"""Owns `stepdown keys`: what an app authenticates with."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from gateway.cli.api import call, project_id
+from gateway.core.errors import StepdownError
+
+app = typer.Typer(help="Gateway keys: what an app sends as its API key.", no_args_is_help=True)
+Project = Annotated[str, typer.Option("--project", "-p", help="Name of the project.")]
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Option("--name", "-n", help="What the key is for.")] = "cli",
+    project: Project = "default",
+) -> None:
+    """Make a key. It is printed once, alone on standard output, and never again."""
+    made = call("POST", f"/api/projects/{project_id(project)}/keys", {"name": name})
+    typer.echo(f"Key {name!r} of project {project!r}; it is not shown again:", err=True)
+    typer.echo(made["key"])
+
+
+@app.command("list")
+def list_keys(project: Project = "default") -> None:
+    """List the keys of a project."""
+    for key in call("GET", f"/api/projects/{project_id(project)}/keys"):
+        state = f"revoked {key['revoked_at'][:10]}" if key["revoked_at"] else "active"
+        typer.echo(f"{key['id']}  {key['prefix']}…  {state:<18} {key['name']}")
+
+
+@app.command()
+def revoke(key: Annotated[str, typer.Argument(help="Its id or prefix.")], project: Project = "default") -> None:
+    """Refuse a key from now on."""
+    project_uuid = project_id(project)
+    keys = call("GET", f"/api/projects/{project_uuid}/keys")
+    found = [each for each in keys if key in (each["id"], each["prefix"])]
+    if len(found) != 1:
+        raise StepdownError(
+            404,
+            "key_not_found",
+            f"{len(found) or 'No'} key{'s have' if len(found) > 1 else ' has'} the id or prefix {key!r}.",
+            hint="`stepdown keys list` shows them.",
+        )
+    call("DELETE", f"/api/projects/{project_uuid}/keys/{found[0]['id']}")
+    typer.echo(f"Key {found[0]['prefix']}… is revoked.")

@@ -1,0 +1,83 @@
+"""Owns the list of what `stepdown up` runs, in the order of starting. Must not run it."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from gateway.core.embedded import Engine, Postgres, Valkey
+from gateway.core.endpoints import publish
+from gateway.core.processes import Launch
+from gateway.core.settings import Settings
+from gateway.supervisor.service import Command, HttpCommand, Policy, Stage, python
+
+_ESSENTIAL = Policy(give_up="before_ready", quick_s=60.0)
+_ONCE = Policy(once=True, give_up="always", quick_s=math.inf)
+_HELPFUL = Policy()
+
+
+class EmbeddedEngine:
+    """An embedded engine as a service: tells the other processes where it listens once it answers."""
+
+    engine = True
+
+    def __init__(self, engine: Engine, published_as: str) -> None:
+        self._server = engine
+        self.name = engine.name
+        self.stop_signal = engine.stop_signal
+        self.grace_s = engine.grace_s
+        self._published_as = published_as
+
+    @property
+    def url(self) -> str | None:
+        return f"127.0.0.1:{self._server.port}" if self._server.port else None
+
+    def prepare(self) -> Launch:
+        return self._server.prepare()
+
+    def probe(self) -> bool:
+        if not self._server.probe():
+            return False
+        publish(self._published_as, self._server.url)
+        return True
+
+
+def stages(settings: Settings, home: Path) -> list[Stage]:
+    """Services by stage: a stage starts when everything in the one before has come up; they stop in reverse."""
+    engines: Stage = []
+    if settings.database_url is None:
+        engines.append((EmbeddedEngine(Postgres(home), "database"), _ESSENTIAL))
+    if settings.redis_url is None:
+        engines.append((EmbeddedEngine(Valkey(home), "redis"), _ESSENTIAL))
+    celery = python("-m", "celery", "-A", "distill.app")
+    schedule = str(home / "beat.schedule")
+    return [
+        engines,
+        [(Command("bootstrap", python("-m", "gateway.supervisor.bootstrap")), _ONCE)],
+        [
+            # Stopped after the gateway, so that it still stores what the gateway's last calls left.
+            (Command("writer", python("-m", "gateway.capture.writer")), _HELPFUL),
+        ],
+        [
+            (
+                HttpCommand(
+                    "gateway",
+                    python("-m", "gateway.app"),
+                    grace_s=35.0,  # it lets open streams end first
+                    host=settings.host,
+                    port=settings.port,
+                    path="/readyz",
+                ),
+                _ESSENTIAL,
+            ),
+            (
+                Command(
+                    "worker",
+                    [*celery, "worker", "--queues=default,judge,train", "--concurrency=2", "--loglevel=INFO"],
+                    grace_s=15.0,
+                ),
+                _HELPFUL,
+            ),
+            (Command("beat", [*celery, "beat", f"--schedule={schedule}", "--pidfile="]), _HELPFUL),
+        ],
+    ]
