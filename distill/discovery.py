@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from gateway.capture.bodies import load_request
 from sqlalchemy.orm import Session
 
-from gateway.capture.bodies import load_request
 from gateway.core.db import session_scope
 from gateway.models import Task
 from gateway.tasks import repository, service

@@ -24,9 +24,7 @@ class MeteredChat:
     Calls under way are reckoned at the dearest seen so far, so that many at once cannot pass the cap together.
     """
 
-    def __init__(
-        self, model: ChatModel, spec: UpstreamSpec, run_id: UUID, *, cap: Decimal, call_cap: int
-    ) -> None:
+    def __init__(self, model: ChatModel, spec: UpstreamSpec, run_id: UUID, *, cap: Decimal, call_cap: int) -> None:
         self._model, self._spec, self._run_id = model, spec, run_id
         self._cap, self._call_cap = cap, call_cap
         self._under_way = 0
@@ -53,7 +51,7 @@ class MeteredChat:
         expected = self.spent + self._dearest * (self._under_way + 1)
         if self.calls >= self._call_cap:
             self.exhausted = f"The judge has been asked {self.calls} times, its cap (judge_call_cap)."
-        elif self._dearest and expected > self._cap or self.spent > self._cap:
+        elif (self._dearest and expected > self._cap) or self.spent > self._cap:
             self.exhausted = f"The judge has cost {self.spent:.4f} USD of {self._cap} (judge_spend_cap_usd)."
         else:
             return

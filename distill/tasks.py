@@ -8,19 +8,19 @@ from distill import discovery, trainers
 from distill.app import app
 
 
-@app.task(name="distill.advance")
+@app.task(name="distill.advance")  # type: ignore[untyped-decorator]  # celery has no types
 def advance(run_id: str) -> None:
     """Starts the run's trainer, unless somebody holds its lease."""
     trainers.start(UUID(run_id))
 
 
-@app.task(name="distill.sweep")
+@app.task(name="distill.sweep")  # type: ignore[untyped-decorator]  # celery has no types
 def sweep() -> None:
     """Starts every run that nobody works on: never woken, its trainer gone, or its lease run out."""
     trainers.sweep()
 
 
-@app.task(name="distill.discover")
+@app.task(name="distill.discover")  # type: ignore[untyped-decorator]  # celery has no types
 def discover(project_id: str | None = None) -> None:
     """Suggests tasks for recurring prompt shapes, in one project or in all."""
     discovery.discover(UUID(project_id) if project_id else None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from rl.judge.rubric import default_rubric
 from sqlalchemy.orm import Session
 
 from distill.context import RunContext
@@ -13,7 +14,6 @@ from gateway.models import DatasetVersion, Run
 from gateway.rubrics import service as rubrics
 from gateway.runs import progress
 from gateway.tasks.service import get_task
-from rl.judge.rubric import default_rubric
 
 SEEN = 200
 """Examples that a first rubric is made from."""

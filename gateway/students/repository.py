@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from gateway.models import Checkpoint, DatasetVersion, Deployment, Price, Run, Student, Task
@@ -48,6 +48,11 @@ def count_of_task(session: Session, task_id: UUID) -> int:
 
 def deployment(session: Session, deployment_id: UUID) -> Deployment | None:
     return session.get(Deployment, deployment_id)
+
+
+def set_state(session: Session, deployment_id: UUID, state: str, base_url: str | None, error: str | None) -> None:
+    values = {"state": state, "base_url": base_url, "error": error}
+    session.execute(update(Deployment).where(Deployment.id == deployment_id).values(values))
 
 
 def deployment_of(session: Session, student_id: UUID) -> Deployment | None:

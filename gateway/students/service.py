@@ -68,6 +68,22 @@ def get_student(session: Session, project_id: UUID, student_id: UUID) -> Student
     return student
 
 
+def deployed(session: Session, deployment_id: UUID) -> Student | None:
+    """The student that a deployment loads; None where there is no such deployment. For its engine, not for requests."""
+    deployment = repository.deployment(session, deployment_id)
+    return repository.get(session, deployment.project_id, deployment.student_id) if deployment else None
+
+
+def mark_ready(session: Session, deployment_id: UUID, base_url: str) -> None:
+    """The engine has answered its first prompt at `base_url`."""
+    repository.set_state(session, deployment_id, "ready", base_url, None)
+
+
+def mark_failed(session: Session, deployment_id: UUID, error: str) -> None:
+    """The engine cannot be started; somebody has to do what `error` says."""
+    repository.set_state(session, deployment_id, "failed", None, error)
+
+
 def _weights(evaluation: Evaluation, candidate: str, entry: dict[str, Any]) -> str:
     path = entry.get("weights")
     if path is None:

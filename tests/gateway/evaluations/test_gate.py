@@ -13,7 +13,9 @@ AGREEMENT = {"kind": "agreement", "name": "agreement", "bar": 0.8}
 TRUTH = {"kind": "external", "name": "truth", "bar": 0.8}
 
 
-def measured(judged_low: float = 0.47, judged_high: float = 0.55, low: float = 0.85, high: float = 0.9) -> dict[str, Any]:
+def measured(
+    judged_low: float = 0.47, judged_high: float = 0.55, low: float = 0.85, high: float = 0.9
+) -> dict[str, Any]:
     return {
         "n": 300,
         "judged": {"win_rate": 0.52, "low": judged_low, "high": judged_high, "n": 300},

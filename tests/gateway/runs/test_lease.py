@@ -6,12 +6,12 @@ import threading
 from uuid import UUID
 
 import pytest
-from tests import seeded
 
 from gateway.core.db import session_scope
 from gateway.models import Run, RunEvent, RunStep
 from gateway.runs import lease, progress
 from gateway.runs.lease import Lease, LeaseLost
+from tests import seeded
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -41,9 +41,7 @@ def row(run_id: UUID) -> Run:
 
 def finish(hold: Lease, step: int) -> None:
     with session_scope() as session:
-        progress.finish_step(
-            session, lease.held(session, hold), "sft", step, metrics={"loss": 1.0 / step}, seconds=0.1
-        )
+        progress.finish_step(session, lease.held(session, hold), "sft", step, metrics={"loss": 1.0 / step}, seconds=0.1)
 
 
 def test_a_held_lease_is_not_given_to_another(run_id: UUID) -> None:
