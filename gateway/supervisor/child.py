@@ -17,7 +17,7 @@ import psutil
 
 from gateway.core.errors import StepdownError
 from gateway.core.processes import Identity, end, family, identify, spawn
-from gateway.supervisor.logs import last_line, rotate
+from gateway.supervisor.logs import contains, last_line, rotate
 from gateway.supervisor.service import Policy, Service
 
 
@@ -106,6 +106,8 @@ class Child:
 
     def _watch(self) -> None:
         assert self.process is not None
+        if rotate(self.log):
+            self._log_start = 0
         code = self.process.poll()
         if code is not None:
             end(family(self.process.pid), grace_s=0)
@@ -115,7 +117,8 @@ class Child:
                 self._died(f"{_ended_how(code)} {last_line(self.log, self._log_start)}".strip())
         elif self.phase is Phase.STARTING and not self.policy.once:
             try:
-                ready = self.service.probe()
+                text = self.policy.ready_text
+                ready = self.service.probe() and (not text or contains(self.log, text, self._log_start))
             except StepdownError as error:
                 self._refused(str(error))
                 return

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from pathlib import Path
 
 _CAP = 10_000_000
 _CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f]")
 
 
-def rotate(path: Path, cap: int = _CAP) -> None:
-    """Moves a log larger than `cap` bytes to `<name>.1`, over the one before."""
-    if path.exists() and path.stat().st_size > cap:
-        path.replace(path.with_name(f"{path.name}.1"))
+def rotate(path: Path, cap: int = _CAP) -> bool:
+    """Moves the text of a log larger than `cap` bytes to `<name>.1`, over the one before; whether it did.
+
+    The file itself stays, emptied: a running process goes on appending to it.
+    """
+    if not path.exists() or path.stat().st_size <= cap:
+        return False
+    shutil.copyfile(path, path.with_name(f"{path.name}.1"))
+    os.truncate(path, 0)
+    return True
+
+
+def contains(path: Path, text: str, since: int) -> bool:
+    """Whether `text` was written after byte `since`."""
+    with path.open("rb") as file:
+        file.seek(since)
+        return text.encode() in file.read()
 
 
 def last_line(path: Path, since: int = 0) -> str:

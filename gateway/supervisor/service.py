@@ -39,6 +39,7 @@ class Policy:
     give_up: Literal["never", "before_ready", "always"] = "never"
     deaths: int = 5  # quick deaths in a row after which it is given up
     quick_s: float = 10.0  # a death sooner than this after the start is quick
+    ready_text: str = ""  # what it writes to its log once it is ready, where `probe` cannot know
     first_delay_s: float = 0.5  # doubles with each quick death
     longest_delay_s: float = 30.0
 

@@ -76,8 +76,11 @@ def stages(settings: Settings, home: Path) -> list[Stage]:
                     [*celery, "worker", "--queues=default,judge,train", "--concurrency=2", "--loglevel=INFO"],
                     grace_s=15.0,
                 ),
-                _HELPFUL,
+                Policy(ready_text=" ready."),
             ),
-            (Command("beat", [*celery, "beat", f"--schedule={schedule}", "--pidfile="]), _HELPFUL),
+            (
+                Command("beat", [*celery, "beat", f"--schedule={schedule}", "--pidfile="]),
+                Policy(ready_text="is starting."),
+            ),
         ],
     ]

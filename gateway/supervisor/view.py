@@ -67,8 +67,10 @@ class View:
             self._live.update(table(rows, self.address), refresh=True)
             return
         for row in rows:
+            if row["state"] == "waiting":
+                continue
             now = (row["state"], row["detail"])
             if self._known.get(row["name"]) != now:
                 self._known[row["name"]] = now
-                where = row["detail"] or row["url"] or ""
+                where = row["url"] or "" if row["state"] == "starting" else row["detail"] or row["url"] or ""
                 self.say(f"{time.strftime('%H:%M:%S')}  {row['name']:<12} {row['state']:<11} {where}".rstrip())

@@ -24,14 +24,15 @@ ROW: dict[str, Any] = {
 }
 
 
-def test_a_log_over_the_cap_is_moved_aside_once(tmp_path: Path) -> None:
+def test_a_log_over_the_cap_is_moved_aside_while_its_writer_goes_on(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
-    log.write_text("x" * 11)
-    rotate(log, cap=20)
-    assert log.exists()
-    rotate(log, cap=10)
-    assert not log.exists()
+    with log.open("ab", buffering=0) as writer:
+        writer.write(b"x" * 11)
+        assert not rotate(log, cap=11)
+        assert rotate(log, cap=10)
+        writer.write(b"after")
     assert (tmp_path / "a.log.1").read_text() == "x" * 11
+    assert log.read_text() == "after"
 
 
 def test_the_last_line_is_of_this_start_and_without_colours(tmp_path: Path) -> None:
