@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import uuid
@@ -29,7 +30,8 @@ from gateway.core.db import session_scope
 from gateway.models import Deployment
 url = f"http://127.0.0.1:{sys.argv[3]}/v1"
 with session_scope() as session:
-    session.execute(update(Deployment).where(Deployment.id == uuid.UUID(sys.argv[1])).values(state="ready", base_url=url))
+    mine = update(Deployment).where(Deployment.id == uuid.UUID(sys.argv[1]))
+    session.execute(mine.values(state="ready", base_url=url))
 time.sleep(600)
 """
 HOPELESS = "import sys; sys.exit('no such model')"
@@ -80,7 +82,6 @@ def following(
     home: Path, program: str, policy: Policy | None = None
 ) -> Iterator[Callable[[Callable[[], object]], None]]:
     """Deployments under test; yields a wait that keeps ticking until its condition holds."""
-    import os
 
     def adopt(service: object, policy: Policy) -> Child:
         return Child(service, policy, home / "logs", os.environ)  # type: ignore[arg-type]
@@ -152,7 +153,7 @@ def test_an_engine_that_gave_its_own_verdict_is_not_started_again(database: str,
         "time.sleep(600)", f"open({str(home / 'starts')!r}, 'a').write('+'); sys.exit(1)"
     )
     with following(home, verdict, Policy(give_up="always", first_delay_s=0.5)) as until:
-        until(lambda: (home / "starts").exists())
+        until((home / "starts").exists)
         settled = time.monotonic() + 1.2
         until(lambda: time.monotonic() > settled)
         assert (home / "starts").read_text() == "+"
