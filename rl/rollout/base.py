@@ -16,10 +16,10 @@ class SamplerError(RuntimeError):
 class Sampler(ABC):
     """Draws completions from the policy's current weights.
 
-    `version` numbers the weights it holds: 0 are those it was started with, `push` sets the others.
+    `version` numbers the weights it holds, as `push` set it; -1 are those it was started with.
     """
 
-    version: int = 0
+    version: int = -1
 
     @abstractmethod
     def sample(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams) -> list[list[Sample]]:
