@@ -15,7 +15,9 @@ from fastapi import FastAPI
 from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from gateway.capture import status
 from gateway.capture.spool import Spool
+from gateway.core import metrics
 from gateway.core.errors import StepdownError
 from gateway.core.ports import holder
 from gateway.core.settings import settings
@@ -101,6 +103,8 @@ async def _healthz() -> Response:
 
 
 async def _metrics() -> Response:
+    note = status.read(settings().spool_dir)
+    metrics.SPOOL_WAITING.set(note.waiting_bytes if note else float("nan"))
     return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
 
 
@@ -109,6 +113,8 @@ async def _readyz(app: Gateway) -> Response:
     snapshots, translator = app.snapshots, app.translator
     ready = snapshots.current is not None and (translator.ready or not translator.wanted)
     age = snapshots.age_s
+    note = status.read(settings().spool_dir)
+    writer = "not running" if note is None else f"waiting: {note.failure}" if note.failure else "working"
     return JSONResponse(
         {
             "ready": ready,
@@ -116,6 +122,8 @@ async def _readyz(app: Gateway) -> Response:
             "routes": "not read yet" if age is None else f"confirmed {age:.1f} s ago",
             "translator": "ready" if translator.ready else "starting" if translator.wanted else "not needed",
             "capture": "working" if app.spool.failure is None else f"failing: {app.spool.failure}",
+            "writer": writer,
+            "waiting_bytes": note.waiting_bytes if note else None,
         },
         status_code=200 if ready else 503,
     )

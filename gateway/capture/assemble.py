@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from gateway.capture.delta import Message
+from gateway.core import jsontext
 from gateway.core.compression import decompress
 from gateway.core.sse import Events, data_of
 
@@ -55,8 +54,8 @@ def received(body: bytes, encoding: str | None) -> Answer:
 def whole_body(body: bytes) -> Answer:
     """Reads a non-streamed answer."""
     try:
-        response = msgspec.json.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as bad:
+        response = jsontext.decode(body)
+    except ValueError as bad:
         return Answer(None, whole=False, error=f"the answer is not JSON: {bad}" if body else "the answer is empty")
     if not isinstance(response, dict):
         return Answer(None, whole=False, error="the answer is not a JSON object")
@@ -101,8 +100,8 @@ class Assembly:
             self._done = True
             return
         try:
-            chunk = msgspec.json.decode(data)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            chunk = jsontext.decode(data)
+        except ValueError as error:
             self._error = self._error or f"an event is not JSON: {error}"
             return
         if not isinstance(chunk, dict):

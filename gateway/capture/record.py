@@ -24,8 +24,9 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
     """What the relay knew about a call when its last byte was about to leave. Times in nanoseconds.
 
     `capture`: `full` has both bodies, `metadata` none, `off` is charged but not stored as a call.
-    `cut`: why the answer is not whole (aborted, upstream_cut, idle_timeout); None when it is.
+    `cut`: why the answer is not whole (client_hangup, upstream_cut, upstream_idle_timeout); None when it is.
     `usage`: only where the bodies are not kept, because the writer cannot read it from them.
+    `upstream_model`: the name that the upstream was asked for, where that is not the alias.
     """
 
     id: UUID
@@ -52,6 +53,7 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
     overhead_ns: int
     usage: dict[str, int] | None = None
     finish_reason: str | None = None
+    upstream_model: str | None = None
     endpoint: str = "chat.completions"
 
 

@@ -130,6 +130,7 @@ class Call:
             overhead_ns=latency - waited,
             usage=usage,
             finish_reason=finish_reason,
+            upstream_model=route.upstream_model if route else None,
         )
 
     def _summary(self, encoding: str | None) -> tuple[dict[str, int], str | None]:

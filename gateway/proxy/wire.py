@@ -5,12 +5,12 @@ Must not decode messages before a route asks for them: a body may hold ten megab
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
+from gateway.core import jsontext
 from gateway.core.compression import ENCODINGS, TooLarge, decompress
 from gateway.core.errors import StepdownError
 from gateway.routing.request import RequestView
@@ -58,17 +58,13 @@ class ChatRequest(RequestView):
             return _head.decode(self._given)
         except (msgspec.MsgspecError, UnicodeDecodeError):
             pass
-        body = self.body  # a second opinion: Python's json takes lone surrogates, and the upstream may as well
+        body = self.body  # a second opinion: it takes lone surrogates, and the upstream may as well
         return _Head(*(body.get(name) for name in ("model", "stream", "stream_options", "metadata")))
 
     def _decode(self) -> Mapping[str, Any]:
         try:
-            return msgspec.json.decode(self._given, type=dict[str, Any])
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            pass
-        try:
-            body = json.loads(self._given)
-        except (ValueError, RecursionError) as error:
+            body = jsontext.decode(self._given)
+        except ValueError as error:
             raise StepdownError(
                 400, "malformed_json", f"The request body is not JSON: {error}.", hint="Send a JSON object."
             ) from None

@@ -1,0 +1,1 @@
+"""Money: prices in force, charges in an append-only ledger."""
