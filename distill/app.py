@@ -28,9 +28,6 @@ app.conf.update(
         "health_check_interval": 5,
         "socket_keepalive": True,
     },
-    beat_schedule={
-        "sweep": {"task": "distill.sweep", "schedule": 5.0, "options": {"expires": 5}},
-        "discover": {"task": "distill.discover", "schedule": 15.0, "options": {"expires": 15}},
-    },
+    beat_schedule={"sweep": {"task": "distill.sweep", "schedule": 5.0, "options": {"expires": 5}}},
     beat_max_loop_interval=5,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from distill import discovery, trainers
+from distill import trainers
 from distill.app import app
 
 
@@ -18,9 +18,3 @@ def advance(run_id: str) -> None:
 def sweep() -> None:
     """Starts every run that nobody works on: never woken, its trainer gone, or its lease run out."""
     trainers.sweep()
-
-
-@app.task(name="distill.discover")  # type: ignore[untyped-decorator]  # celery has no types
-def discover(project_id: str | None = None) -> None:
-    """Suggests tasks for recurring prompt shapes, in one project or in all."""
-    discovery.discover(UUID(project_id) if project_id else None)

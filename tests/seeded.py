@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from typing import Any
 
 from sqlalchemy.orm import Session
 
+from gateway.capture.blobs import compress
+from gateway.capture.repository import ensure_partitions
+from gateway.core import jsontext
 from gateway.core.clock import now
+from gateway.core.ids import new_id
 from gateway.core.secretbox import seal
-from gateway.models import Price, Project, Run, Task, Upstream
+from gateway.models import Blob, Call, Price, Project, Run, Task, Upstream
 from gateway.runs.schemas import JudgedBar, RunConfig, dump_bars
+from gateway.tasks.fingerprint import fingerprint, input_hash
 
 
 def project(session: Session, name: str = "default") -> Project:
@@ -69,3 +75,61 @@ def run(session: Session, of: Task, judge: Upstream | None = None, **fields: Any
     session.add(row)
     session.flush()
     return row
+
+
+def call(
+    session: Session,
+    of: Task,
+    teacher: Upstream | None,
+    text: str,
+    answer: str | dict[str, Any],
+    *,
+    system: str = "Sort the ticket. Answer in JSON.",
+    request: dict[str, Any] | None = None,
+    **fields: Any,
+) -> Call:
+    """A stored call with its bodies, as the writer would have left it."""
+    body = {"messages": [{"role": "system", "content": system}, {"role": "user", "content": text}]} | (request or {})
+    message = answer if isinstance(answer, dict) else {"role": "assistant", "content": answer}
+    response = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    hashes = [_blob(session, of.project_id, part) for part in body["messages"]]
+    values: dict[str, Any] = {
+        "id": new_id(),
+        "served_by": "upstream",
+        "upstream_id": teacher.id if teacher else None,
+        "received_at": now(),
+        "endpoint": "chat.completions",
+        "alias": "frontier-1",
+        "streamed": False,
+        "status": 200,
+        "complete": True,
+        "trainable": True,
+        "latency_ms": 1.0,
+        "overhead_ms": 0.1,
+        "prompt_tokens": 10,
+        "cached_tokens": 0,
+        "completion_tokens": 5,
+        "reasoning_tokens": 0,
+        "fingerprint": fingerprint(body),
+        "input_hash": input_hash(body),
+        "preview": text[:50],
+        "answer_preview": "",
+        "tags": {},
+        "request": {key: value for key, value in body.items() if key != "messages"},
+        "message_hashes": [digest.hex() for digest in hashes],
+        "response_hash": _blob(session, of.project_id, response),
+    }
+    ensure_partitions(session)
+    row = Call(project_id=of.project_id, task_id=of.id, **(values | fields))
+    session.add(row)
+    session.flush()
+    return row
+
+
+def _blob(session: Session, project_id: uuid.UUID, value: Any) -> bytes:
+    body = jsontext.encode(value)
+    digest = hashlib.sha256(body).digest()
+    if session.get(Blob, (project_id, digest)) is None:
+        session.add(Blob(project_id=project_id, hash=digest, size=len(body), data=compress(body)))
+        session.flush()
+    return digest

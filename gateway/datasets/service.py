@@ -128,14 +128,17 @@ def _example(session: Session, call: Call) -> Example | None:
     choices = response.get("choices") or []
     answer = choices[0].get("message") if len(choices) == 1 else None
     messages = [_plain(message) for message in request.get("messages") or []]
-    target = _plain(answer) if answer else None
-    if not messages or None in messages or target is None or not (target.get("content") or target.get("tool_calls")):
+    target = _plain(answer)
+    if not messages or target is None or not (target.get("content") or target.get("tool_calls")):
+        return None
+    told = [message for message in messages if message is not None]
+    if len(told) < len(messages):
         return None
     return Example(
         input_hash=call.input_hash,
         call_id=call.id,
         upstream_id=call.upstream_id,
-        messages=messages,
+        messages=told,
         tools=request.get("tools") or None,
         target=target,
         response_format=request.get("response_format"),
@@ -143,9 +146,9 @@ def _example(session: Session, call: Call) -> Example | None:
     )
 
 
-def _plain(message: Mapping[str, Any]) -> dict[str, Any] | None:
+def _plain(message: object) -> dict[str, Any] | None:
     """A message with its text parts joined and without the fields that only transport needs; None for images, audio."""
-    flat = flatten(message)
+    flat = flatten(message) if isinstance(message, Mapping) else {}
     if not isinstance(flat.get("content"), str):
         return None
     return {key: flat[key] for key in _FIELDS if flat.get(key) not in (None, [])}

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from datetime import timedelta
 from uuid import UUID
 
 from sqlalchemy.orm import Session
 
-from gateway.core.clock import now
 from gateway.core.errors import StepdownError, not_found
-from gateway.models import Call, Task
+from gateway.models import Task
 from gateway.tasks import repository
 
-LOOK_BACK = timedelta(days=7)
 STATES = ("suggested", "active", "ignored")
 
 
@@ -54,13 +51,6 @@ def create_task(
     if fingerprint is not None:
         repository.adopt_calls(session, task)
     return task
-
-
-def unknown_shapes(session: Session, project_id: UUID, *, minimum: int = 20) -> list[tuple[bytes, Call]]:
-    """Prompt shapes without a task that came `minimum` times lately, commonest first: fingerprint and latest call."""
-    shapes = repository.unknown_shapes(session, project_id, _oldest_id(), minimum)
-    found = [(fingerprint, repository.call(session, project_id, UUID(latest))) for fingerprint, latest in shapes]
-    return [(fingerprint, call) for fingerprint, call in found if fingerprint is not None and call is not None]
 
 
 def update_task(
@@ -110,9 +100,3 @@ def _checked(state: str) -> str:
             422, "task_state", f"A task cannot be {state!r}.", hint=f"Choose from {', '.join(STATES)}.", param="state"
         )
     return state
-
-
-def _oldest_id() -> UUID:
-    """The smallest UUIDv7 of the moment from which calls are looked at: ids sort by time."""
-    milliseconds = int((now() - LOOK_BACK).timestamp() * 1000)
-    return UUID(int=milliseconds << 80)
