@@ -49,7 +49,7 @@ def _conditions(project_id: UUID, wanted: CallFilter) -> list[ColumnElement[bool
     return found
 
 
-def _select() -> Select[Any]:
+def _select() -> Select[*tuple[Any, ...]]:
     return (
         select(Call, Task.name.label("task"), Upstream.name.label("upstream"), Student.name.label("student"))
         .outerjoin(Task, and_(Task.id == Call.task_id, Task.project_id == Call.project_id))
@@ -62,7 +62,7 @@ def _named(row_id: UUID | None, name: str | None) -> Named | None:
     return Named(id=row_id, name=name) if row_id and name else None
 
 
-def _fields(row: Row[Any]) -> dict[str, Any]:
+def _fields(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:
     """A row of `_select` as `CallRow` wants it: names beside ids."""
     call: Call = row[0]
     fields = {name: getattr(call, name) for name in CallRow.model_fields if hasattr(call, name)}

@@ -73,7 +73,7 @@ async def revisions(db: AsyncSession, project_id: UUID, route_id: UUID) -> list[
     return [revision for revision in found if revision]
 
 
-def _students(project_id: UUID) -> Select[Any]:
+def _students(project_id: UUID) -> Select[*tuple[Any, ...]]:
     newest = (
         select(Deployment)
         .distinct(Deployment.student_id)

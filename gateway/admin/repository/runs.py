@@ -136,13 +136,13 @@ async def rollouts(db: AsyncSession, project_id: UUID, run_id: UUID, step: int) 
         .where(Rollout.project_id == project_id, Rollout.run_id == run_id, Rollout.step == step)
         .order_by(Rollout.group, Rollout.index)
     )
-    groups: dict[int, list[Row[tuple[Rollout, list[Any]]]]] = defaultdict(list)
+    groups: dict[int, list[Row[Rollout, list[Any]]]] = defaultdict(list)
     for row in await db.execute(query):
         groups[row[0].group].append(row)
     return [_group(rows) for rows in groups.values()]
 
 
-def _group(rows: list[Row[tuple[Rollout, list[Any]]]]) -> GroupOut:
+def _group(rows: list[Row[Rollout, list[Any]]]) -> GroupOut:
     first = rows[0][0]
     members = [_rollout(row[0]) for row in rows]
     return GroupOut(

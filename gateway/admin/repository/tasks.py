@@ -15,7 +15,7 @@ from gateway.admin.schemas.tasks import AliasVolume, DatasetVersionOut, DayVolum
 from gateway.models import Call, Dataset, DatasetVersion, Rubric, Task, Upstream
 
 
-def _traffic(project_id: UUID) -> Select[Any]:
+def _traffic(project_id: UUID) -> Select[*tuple[Any, ...]]:
     good = succeeded()
     return (
         select(
@@ -52,9 +52,10 @@ async def tasks(db: AsyncSession, project_id: UUID, task_id: UUID | None = None)
 
 def _task_row(task: Task, traffic: Any) -> TaskRow:
     own = ("id", "slug", "name", "state", "system_preview", "created_at")
-    counted = {name: traffic[name] or 0 for name in ("calls", "trainable_calls", "student_calls", "spend")}
-    measured = {name: traffic[name] for name in ("last_call_at", "p50_ms", "p95_ms")}
-    return TaskRow(**{name: getattr(task, name) for name in own}, **counted, **measured)
+    fields: dict[str, Any] = {name: getattr(task, name) for name in own}
+    fields |= {name: traffic[name] or 0 for name in ("calls", "trainable_calls", "student_calls", "spend")}
+    fields |= {name: traffic[name] for name in ("last_call_at", "p50_ms", "p95_ms")}
+    return TaskRow(**fields)
 
 
 async def task(db: AsyncSession, project_id: UUID, task_id: UUID) -> Task | None:

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, and_, func, select
+from sqlalchemy import ColumnElement, Select, SQLColumnExpression, and_, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.admin.repository.windows import first_id_at, succeeded
@@ -36,7 +36,7 @@ def _totals() -> list[ColumnElement[Any]]:
     ]
 
 
-def _calls(project_id: UUID, since: datetime, *groups: ColumnElement[Any]) -> Select[Any]:
+def _calls(project_id: UUID, since: datetime, *groups: SQLColumnExpression[Any]) -> Select[*tuple[Any, ...]]:
     """Totals per group over the calls since a moment, each call with its charge."""
     charge = and_(LedgerEntry.source_id == Call.id, LedgerEntry.project_id == Call.project_id)
     return (
@@ -101,6 +101,17 @@ async def judge_spend(db: AsyncSession, project_id: UUID, since: datetime) -> De
     """What scoring by judges cost since a moment."""
     query = select(func.coalesce(func.sum(LedgerEntry.amount), 0)).where(
         LedgerEntry.project_id == project_id, LedgerEntry.kind == "judge", LedgerEntry.created_at >= since
+    )
+    return Decimal(await db.scalar(query) or 0)
+
+
+async def uncaptured_spend(db: AsyncSession, project_id: UUID, since: datetime) -> Decimal:
+    """What calls cost that were charged but, by their key's choice, not captured."""
+    query = select(func.coalesce(func.sum(LedgerEntry.amount), 0)).where(
+        LedgerEntry.project_id == project_id,
+        LedgerEntry.kind == "call",
+        LedgerEntry.call_id.is_(None),
+        LedgerEntry.created_at >= since,
     )
     return Decimal(await db.scalar(query) or 0)
 

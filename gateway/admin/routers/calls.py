@@ -14,6 +14,7 @@ from gateway.admin.edge import Database, ProjectId, admin_router
 from gateway.admin.repository import calls as repository
 from gateway.admin.repository.calls import CallFilter
 from gateway.admin.schemas.calls import CallDetail, CallPage, CallRow
+from gateway.capture.bodies import load_request, load_response
 from gateway.core.db import async_session
 from gateway.core.errors import not_found
 
@@ -84,8 +85,6 @@ async def _newest(project_id: UUID, wanted: CallFilter) -> list[CallRow]:
 @router.get("/{call_id}")
 async def get_call(project_id: ProjectId, call_id: UUID, db: Database) -> CallDetail:
     """One call with its whole request and response."""
-    from gateway.capture.bodies import load_request, load_response
-
     found = await repository.one(db, project_id, call_id)
     if found is None:
         raise not_found("call", call_id)

@@ -9,23 +9,41 @@ from fastapi import Query, status
 
 from gateway.admin.edge import Database, ProjectId, admin_router
 from gateway.admin.repository import evaluations as repository
-from gateway.admin.schemas.evaluations import EvaluationOut, ExternalIn, Gate, OutputOut, Released
+from gateway.admin.schemas.evaluations import (
+    BarOutcomeOut,
+    EvaluationOut,
+    ExternalIn,
+    Gate,
+    OutputOut,
+    Released,
+    ReleaseIn,
+)
 from gateway.core.errors import not_found
+from gateway.evaluations import service as evaluations
+from gateway.evaluations.gate import GateOutcome
 from gateway.models import Evaluation
+from gateway.students import service as students
 
 router = admin_router("evaluations", "/projects/{project_id}/evaluations")
 
 
 def evaluation_out(evaluation: Evaluation) -> EvaluationOut:
     """The evaluation with the gate's word on it."""
-    from gateway.evaluations.service import gate
-
-    outcome = gate(evaluation) if evaluation.state == "finished" else None
+    verdict = evaluations.gate(evaluation) if evaluation.state == "finished" else None
     own = ("id", "run_id", "state", "winner", "candidates", "bars", "external", "created_at", "finished_at")
     return EvaluationOut(
         **{name: getattr(evaluation, name) for name in own},
-        passed=outcome["passed"] if outcome else None,
-        outcome=outcome,
+        passed=verdict.passed if verdict else None,
+        gate=_gate(verdict) if verdict else None,
+    )
+
+
+def _gate(verdict: GateOutcome) -> Gate:
+    return Gate(
+        candidate=verdict.candidate,
+        outcome=verdict.outcome,
+        passed=verdict.passed,
+        bars=[BarOutcomeOut.model_validate(bar) for bar in verdict.bars],
     )
 
 
@@ -60,22 +78,21 @@ async def list_outputs(
 @router.post("/{evaluation_id}/external")
 async def add_external(project_id: ProjectId, evaluation_id: UUID, body: ExternalIn, db: Database) -> Gate:
     """Records right or wrong by your own scorer, and answers whether the evidence now suffices."""
-    from gateway.evaluations import service as evaluations
-
-    outcome = await db.run_sync(
-        lambda session: evaluations.add_external(
+    evaluation = await db.run_sync(
+        lambda session: evaluations.post_external(
             session, project_id, evaluation_id, name=body.name, candidate=body.candidate, results=body.results
         )
     )
     await db.commit()
-    return Gate.model_validate(outcome)
+    return _gate(evaluations.gate(evaluation, None if body.candidate == evaluations.TEACHER else body.candidate))
 
 
 @router.post("/{evaluation_id}/release", status_code=status.HTTP_201_CREATED)
-async def release(project_id: ProjectId, evaluation_id: UUID, db: Database) -> Released:
-    """Makes the winner a student and asks for an engine. Refused below the bars."""
-    from gateway.students import service as students
-
-    student, deployment = await db.run_sync(lambda session: students.release(session, project_id, evaluation_id))
+async def release(project_id: ProjectId, evaluation_id: UUID, db: Database, body: ReleaseIn | None = None) -> Released:
+    """Makes a student of the winner, or of the candidate named, and asks for an engine. Refused below the bars."""
+    candidate = body.candidate if body else None
+    student, deployment = await db.run_sync(
+        lambda session: students.release(session, project_id, evaluation_id, candidate)
+    )
     await db.commit()
     return Released(student_id=student.id, deployment_id=deployment.id)

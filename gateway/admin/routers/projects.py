@@ -11,6 +11,7 @@ from gateway.admin.repository import access as repository
 from gateway.admin.schemas.access import KeyCreated, KeyIn, KeyOut, ProjectIn, ProjectOut
 from gateway.admin.schemas.common import Created
 from gateway.core.errors import StepdownError
+from gateway.keys import service as keys
 from gateway.models import Project
 
 router = admin_router("access", "/projects")
@@ -44,9 +45,7 @@ async def list_keys(project_id: ProjectId, db: Database) -> list[KeyOut]:
 @router.post("/{project_id}/keys", status_code=status.HTTP_201_CREATED)
 async def create_key(project_id: ProjectId, body: KeyIn, db: Database) -> KeyCreated:
     """A gateway key. It is shown in this answer and never again."""
-    from gateway.keys import service as keys
-
-    row, key = await db.run_sync(lambda session: keys.create_key(session, project_id, body.name))
+    row, key = await db.run_sync(lambda session: keys.create_key(session, project_id, body.name, body.capture))
     await db.commit()
     return KeyCreated(id=row.id, key=key)
 
@@ -54,7 +53,5 @@ async def create_key(project_id: ProjectId, body: KeyIn, db: Database) -> KeyCre
 @router.delete("/{project_id}/keys/{key_id}", status_code=status.HTTP_204_NO_CONTENT)
 async def revoke_key(project_id: ProjectId, key_id: UUID, db: Database) -> None:
     """Refuses the key from now on. Its calls keep its name."""
-    from gateway.keys import service as keys
-
     await db.run_sync(lambda session: keys.revoke_key(session, project_id, key_id))
     await db.commit()

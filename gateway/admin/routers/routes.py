@@ -21,6 +21,7 @@ from gateway.admin.schemas.routing import (
     StudentOut,
 )
 from gateway.core.errors import not_found
+from gateway.routing import service as routing
 
 router = admin_router("routing", "/projects/{project_id}")
 
@@ -34,8 +35,6 @@ async def list_routes(project_id: ProjectId, db: Database) -> list[RouteOut]:
 @router.post("/routes", status_code=status.HTTP_201_CREATED)
 async def create_route(project_id: ProjectId, body: RouteIn, db: Database) -> RouteCreated:
     """A route in stage `observe`: the upstream answers everything."""
-    from gateway.routing import service as routing
-
     route, revision = await db.run_sync(lambda session: routing.create_route(session, project_id, **body.model_dump()))
     await db.commit()
     return RouteCreated(id=route.id, revision=revision.number)
@@ -52,9 +51,9 @@ async def list_revisions(project_id: ProjectId, route_id: UUID, db: Database) ->
 @router.post("/routes/{route_id}/revisions", status_code=status.HTTP_201_CREATED)
 async def revise_route(project_id: ProjectId, route_id: UUID, body: RevisionIn, db: Database) -> RevisionNumber:
     """Changes who answers. A student needs evidence and a deployment that is ready."""
-    from gateway.routing import service as routing
-
-    revision = await db.run_sync(lambda session: routing.revise(session, project_id, route_id, **body.model_dump()))
+    revision = await db.run_sync(
+        lambda session: routing.add_revision(session, project_id, route_id, **body.model_dump())
+    )
     await db.commit()
     return RevisionNumber(number=revision.number)
 
@@ -64,8 +63,6 @@ async def roll_back_route(
     project_id: ProjectId, route_id: UUID, db: Database, body: RollbackIn | None = None
 ) -> RevisionNumber:
     """Puts the previous revision back."""
-    from gateway.routing import service as routing
-
     reason = (body or RollbackIn.model_validate({})).reason
     revision = await db.run_sync(lambda session: routing.rollback(session, project_id, route_id, reason=reason))
     await db.commit()

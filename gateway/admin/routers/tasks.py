@@ -12,12 +12,13 @@ from gateway.admin.edge import Database, ProjectId, admin_router
 from gateway.admin.repository import tasks as repository
 from gateway.admin.schemas.common import Created, Named
 from gateway.admin.schemas.runs import RunIn
-from gateway.admin.schemas.tasks import RubricOut, RunDefaults, TaskDetail, TaskPatch, TaskRow
+from gateway.admin.schemas.tasks import RubricOut, RunConfigOut, RunDefaults, TaskDetail, TaskPatch, TaskRow
 from gateway.core.clock import now
 from gateway.core.errors import not_found
 from gateway.core.jobs import enqueue
 from gateway.runs import service as runs
-from gateway.runs.schemas import RunConfig, parse_bars
+from gateway.runs.schemas import parse_bars
+from gateway.tasks import service as tasks
 
 router = admin_router("tasks", "/projects/{project_id}/tasks")
 
@@ -46,7 +47,7 @@ async def get_task(project_id: ProjectId, task_id: UUID, db: Database) -> TaskDe
         rubric=RubricOut.model_validate(rubric) if rubric else None,
         dataset_versions=await repository.dataset_versions(db, project_id, task_id),
         run_defaults=RunDefaults(
-            config=RunConfig(),
+            config=RunConfigOut(),
             bars=parse_bars(None),
             judges=[Named.model_validate(judge) for judge in judges],
             teachers_forbidden=[Named.model_validate(teacher) for teacher in forbidden],
@@ -57,8 +58,6 @@ async def get_task(project_id: ProjectId, task_id: UUID, db: Database) -> TaskDe
 @router.patch("/{task_id}", status_code=status.HTTP_204_NO_CONTENT)
 async def change_task(project_id: ProjectId, task_id: UUID, body: TaskPatch, db: Database) -> None:
     """Renames a task, or takes up or ignores a suggested one."""
-    from gateway.tasks import service as tasks
-
     await db.run_sync(lambda session: tasks.update_task(session, project_id, task_id, name=body.name, state=body.state))
     await db.commit()
 

@@ -26,6 +26,7 @@ async def get_usage(project_id: ProjectId, db: Database, days: Annotated[int, Qu
         days=days,
         totals=await repository.totals(db, project_id, since),
         judge_spend=await repository.judge_spend(db, project_id, since),
+        uncaptured_spend=await repository.uncaptured_spend(db, project_id, since),
         by_day=await repository.by_day(db, project_id, since),
         by_alias=await repository.by_alias(db, project_id, since),
         by_served_by=await repository.by_served_by(db, project_id, since),

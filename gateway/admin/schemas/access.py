@@ -37,6 +37,7 @@ class ProjectOut(Shape):
 
 class KeyIn(Input):
     name: str = Field(min_length=1, max_length=100)
+    capture: Literal["full", "metadata", "off"] = "full"
 
 
 class KeyOut(Shape):

@@ -26,7 +26,8 @@ Money = Annotated[
 class Shape(BaseModel):
     """Base of every answer: read straight from a row or a named tuple."""
 
-    model_config = ConfigDict(from_attributes=True)
+    # A field that has a default is always there in an answer: the document says so.
+    model_config = ConfigDict(from_attributes=True, json_schema_serialization_defaults_required=True)
 
 
 class Input(BaseModel):

@@ -8,7 +8,8 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field
 
-from gateway.admin.schemas.common import Input, Interval, JsonObject, Shape
+from gateway.admin.schemas.common import Input, Interval, Shape
+from gateway.evaluations.gate import Outcome
 
 
 class Judged(Shape):
@@ -17,6 +18,7 @@ class Judged(Shape):
     model_config = ConfigDict(extra="allow")
 
     win_rate: float | None = None
+    n: int | None = None
     low: float | None = None
     high: float | None = None
     wins: int | None = None
@@ -33,16 +35,38 @@ class CandidateOut(Shape):
     judged: Judged | None = None
 
 
+class BarOutcomeOut(Shape):
+    """What one bar says, in words and numbers."""
+
+    name: str
+    kind: str
+    outcome: Outcome
+    reason: str
+    value: float | None
+    low: float | None
+    high: float | None
+    bar: float | None = Field(description="What the lower end has to reach.")
+
+
+class Gate(Shape):
+    """Whether the evidence suffices: passed if every bar is, failed if one is, else undecided."""
+
+    candidate: str
+    outcome: Outcome
+    passed: bool
+    bars: list[BarOutcomeOut]
+
+
 class EvaluationOut(Shape):
     id: UUID
     run_id: UUID
     state: str = Field(description="running or finished")
     passed: bool | None = Field(description="Whether the winner clears every bar; null: not decided.")
-    outcome: JsonObject | None = Field(description="The gate's words, bar by bar.")
+    gate: Gate | None = Field(description="What the gate says of the winner, once the evaluation has finished.")
     winner: str | None
     candidates: dict[str, CandidateOut]
     bars: list[Any]
-    external: JsonObject
+    external: dict[str, dict[str, Interval]] = Field(description="By scorer, then by candidate or `teacher`.")
     created_at: datetime
     finished_at: datetime | None
 
@@ -68,12 +92,8 @@ class ExternalIn(Input):
     results: dict[UUID, bool] = Field(min_length=1)
 
 
-class Gate(Shape):
-    """Whether the evidence suffices, bar by bar."""
-
-    model_config = ConfigDict(extra="allow")
-
-    passed: bool | None
+class ReleaseIn(Input):
+    candidate: str | None = Field(None, max_length=100, description="Unset: the one that validation chose.")
 
 
 class Released(Shape):

@@ -6,7 +6,7 @@ from datetime import date, datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from gateway.admin.schemas.common import Input, JsonObject, Money, Named, Shape
 from gateway.runs.schemas import Bar, RunConfig
@@ -66,10 +66,16 @@ class DatasetVersionOut(Shape):
     created_at: datetime
 
 
+class RunConfigOut(RunConfig):
+    """A configuration with every field there."""
+
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+
+
 class RunDefaults(Shape):
     """What the form to start a run is filled with."""
 
-    config: RunConfig
+    config: RunConfigOut
     bars: list[Bar]
     judges: list[Named] = Field(description="Upstreams whose terms allow judging.")
     teachers_forbidden: list[Named] = Field(description="Upstreams of this task whose answers may not be trained on.")

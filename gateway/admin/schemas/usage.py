@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import date, datetime
 from uuid import UUID
 
+from pydantic import Field
+
 from gateway.admin.schemas.common import Money, Shape
 
 
@@ -48,6 +50,7 @@ class UsageOut(Shape):
     days: int
     totals: UsageTotals
     judge_spend: Money
+    uncaptured_spend: Money = Field(description="Of calls that were charged but not captured; in no other number here.")
     by_day: list[UsageByDay]
     by_alias: list[UsageByAlias]
     by_served_by: list[UsageByServer]

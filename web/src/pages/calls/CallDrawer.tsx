@@ -1,0 +1,126 @@
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { Link } from "react-router";
+import type { Schemas } from "../../api/client";
+import { useProject } from "../../app/project";
+import { Badge, CopyButton, Dialog, Facts, Failure, JsonView, Loading, Note, Tabs } from "../../design";
+import { count, full, ms, usd } from "../../lib/format";
+import { HttpStatus, ServedBy } from "../shared/badges";
+import { Messages, type Message } from "../shared/Messages";
+import css from "./CallDrawer.module.css";
+
+type Call = Schemas["CallDetail"];
+
+export function CallDrawer({
+  id,
+  onClose,
+  taskLink,
+}: {
+  id: string;
+  onClose: () => void;
+  taskLink: (task: string) => string;
+}) {
+  const { q } = useProject();
+  const { data: call, error } = useQuery(q.call(id));
+  return (
+    <Dialog
+      side
+      title={call ? `${call.alias}` : "Call"}
+      about={
+        <span className="mono">
+          {id} <CopyButton text={id} label="Copy id" />
+        </span>
+      }
+      onClose={onClose}
+    >
+      <div className={css.body}>
+        {error && <Failure error={error} />}
+        {!call && !error && <Loading what="the call" />}
+        {call && <Detail call={call} taskLink={taskLink} />}
+      </div>
+    </Dialog>
+  );
+}
+
+function Detail({ call, taskLink }: { call: Call; taskLink: (task: string) => string }) {
+  const [tab, setTab] = useState("conversation");
+  const name = call.student?.name ?? call.upstream?.name;
+  return (
+    <>
+      <div className="row wrap">
+        <ServedBy by={call.served_by} name={name} />
+        <HttpStatus status={call.status} complete={call.complete} />
+        {call.streamed && <Badge>streamed</Badge>}
+        {call.trainable ? <Badge tone="ok">trainable</Badge> : <Badge tone="warn">never trained on</Badge>}
+        {call.task && (
+          <Link className="link" to={taskLink(call.task.id)}>
+            {call.task.name}
+          </Link>
+        )}
+      </div>
+      {call.error && <Note tone="bad">{call.error}</Note>}
+      {call.fallback_reason && (
+        <Note tone="warn">The upstream answered instead of the student: {call.fallback_reason}</Note>
+      )}
+      <Facts items={factsOf(call)} />
+      <Tabs
+        label="Parts of the call"
+        chosen={tab}
+        onChoose={setTab}
+        tabs={[
+          { id: "conversation", label: "Conversation", content: () => <Conversation call={call} /> },
+          { id: "request", label: "Request", content: () => <Body value={call.request} label="request" /> },
+          {
+            id: "response",
+            label: "Response",
+            content: () => <Body value={call.response} label="response" />,
+          },
+        ]}
+      />
+    </>
+  );
+}
+
+function factsOf(call: Call): [string, React.ReactNode][] {
+  const prices = call.price as { input_per_mtok?: string; output_per_mtok?: string } | null;
+  return [
+    ["Received", full(call.received_at)],
+    ["Latency", ms(call.latency_ms)],
+    ["First byte", call.ttfb_ms === null ? null : ms(call.ttfb_ms)],
+    ["Our overhead", ms(call.overhead_ms)],
+    [
+      "Input tokens",
+      `${count(call.prompt_tokens)}${call.cached_tokens ? ` (${count(call.cached_tokens)} cached)` : ""}`,
+    ],
+    [
+      "Output tokens",
+      `${count(call.completion_tokens)}${call.reasoning_tokens ? ` (${count(call.reasoning_tokens)} reasoning)` : ""}`,
+    ],
+    ["Cost", usd(call.cost)],
+    [
+      "Price per million",
+      prices?.input_per_mtok ? `${usd(prices.input_per_mtok)} in, ${usd(prices.output_per_mtok)} out` : null,
+    ],
+    ["Ended by", call.finish_reason],
+    ["Route revision", call.route_revision],
+    ...Object.entries(call.tags).map(([name, value]): [string, React.ReactNode] => [name, String(value)]),
+  ];
+}
+
+function Conversation({ call }: { call: Call }) {
+  const request = (call.request?.messages as Message[] | undefined) ?? [];
+  const response = call.response as { choices?: { message?: Message }[]; error?: unknown } | null;
+  const answers = response?.choices?.flatMap((choice) => (choice.message ? [choice.message] : [])) ?? [];
+  if (!call.request) return <Note>This key captures no bodies.</Note>;
+  return (
+    <div className={css.conversation}>
+      <Messages messages={request} />
+      <Messages messages={answers} answer />
+      {answers.length === 0 && response && <JsonView value={response} label="response" />}
+    </div>
+  );
+}
+
+function Body({ value, label }: { value: unknown; label: string }) {
+  return value ? <JsonView value={value} label={label} /> : <Note>No {label} was kept.</Note>;
+}
