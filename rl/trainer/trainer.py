@@ -82,8 +82,7 @@ class Trainer:
         clipped = 0
         for batch in batches:
             base = self._base_logprobs(batch) if loss.beta else None
-            pairs = self._pair_logprobs(batch)
-            tokens = self._tokens(batch, data, pairs, base)
+            tokens = self._tokens(batch, data, self._pair_logprobs(batch), base)
             terms = loss_terms(loss, tokens, divisor)
             terms.loss.backward()  # type: ignore[no-untyped-call]
             total += float(terms.loss.detach())
@@ -104,11 +103,15 @@ class Trainer:
             seconds=time.perf_counter() - began,
         )
 
+    def discard(self) -> None:
+        """Forget the gradients added since the last optimizer step."""
+        self._optimizer.zero_grad()
+
     def optim_step(self, lr: float) -> float:
         """Clip, step, forget the gradients, merge anew. Returns the gradient norm before clipping."""
         norm = float(torch.nn.utils.clip_grad_norm_(self._parameters, self.spec.clip))
         if not math.isfinite(norm):
-            self._optimizer.zero_grad()
+            self.discard()
             raise TrainingError(
                 f"the gradient of step {self.steps + 1} is {norm}: nothing was changed; resume from the "
                 "last checkpoint with a lower learning rate"

@@ -1,0 +1,296 @@
+"""Owns one GRPO step: choose prompts, sample, judge, turn scores into gradients, step. Keeps no files but weights.
+
+The trainer is never ahead of the sampler: weights are pushed before sampling whenever they differ, so every token is
+trained at the version that sampled it, and a run resumed from a checkpoint needs nothing else.
+"""
+
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from rl.advantages import Scale, group_advantages, has_signal, scale_batch
+from rl.curriculum import Curriculum
+from rl.judge.base import CandidateVerdict, GroupVerdict, Judge, JudgeGroup
+from rl.render import Renderer
+from rl.rollout.base import Sampler
+from rl.trainer import Trainer, warmed_up
+from rl.types import Datum, LossSpec, Prompt, Sample, SamplingParams, StepStats
+from rl.watch import Alarm, Watch, WatchSpec, common_share
+
+
+class NoVerdictError(RuntimeError):
+    """The judge gave no usable answer for any group of a step: going on would only burn money."""
+
+
+@dataclass(frozen=True, slots=True)
+class GrpoConfig:
+    """One step's shape. `right_at` is the reward from which a completion counts as right for the curriculum;
+    groups below `min_agreement` between shuffles are dropped, others weigh by it."""
+
+    weights_dir: Path
+    prompts_per_step: int = 16
+    group_size: int = 8
+    max_tokens: int = 256
+    lr: float = 1.3e-4
+    warmup_steps: int = 2
+    loss: LossSpec = field(default_factory=LossSpec)
+    scale: Scale = "mean"
+    right_at: float = 0.999
+    min_agreement: float = 0.0
+    seed: int = 0
+    watch: WatchSpec = field(default_factory=WatchSpec)
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutReport:
+    """One completion (or the anchor) with its scores, for people to read."""
+
+    completion: str
+    tokens: int
+    finish_reason: str | None
+    reward: float | None
+    advantage: float | None
+    criteria: dict[str, float]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupReport:
+    """One prompt's group. `dropped` says why it was not trained on (None: it was)."""
+
+    key: str
+    rollouts: tuple[RolloutReport, ...]
+    anchor: RolloutReport | None
+    agreement: float
+    dropped: str | None
+
+    @property
+    def kept(self) -> bool:
+        return self.dropped is None
+
+
+@dataclass(frozen=True, slots=True)
+class StepReport:
+    """One finished step."""
+
+    step: int
+    metrics: dict[str, float]
+    groups: list[GroupReport]
+    alarms: list[Alarm]
+
+
+@dataclass(slots=True)
+class _Group:
+    """A group on its way through the step."""
+
+    prompt: Prompt
+    tokens: list[int]
+    samples: list[Sample]
+    texts: list[str]
+    verdict: GroupVerdict | None = None
+    advantages: list[float] | None = None
+    dropped: str | None = None
+
+
+class Grpo:
+    """The loop's object. `step` may be called with any step number; resume is `load_state_dict` and the next number."""
+
+    def __init__(
+        self,
+        trainer: Trainer,
+        sampler: Sampler,
+        judge: Judge,
+        renderer: Renderer,
+        prompts: Sequence[Prompt],
+        config: GrpoConfig,
+    ) -> None:
+        self.trainer, self.sampler, self.judge, self.renderer = trainer, sampler, judge, renderer
+        self.config = config
+        self.watch = Watch(config.watch)
+        self.curriculum = Curriculum([prompt.key for prompt in prompts], config.group_size, config.seed)
+        self._prompts = {prompt.key: prompt for prompt in prompts}
+        self._rendered: dict[str, list[int]] = {}
+        self._sampling = SamplingParams(max_tokens=config.max_tokens, stop_token_ids=tuple(sorted(renderer.eos_ids)))
+
+    def step(self, step: int) -> StepReport:
+        """Do step `step`. Raises SamplerError, NoVerdictError, MaskError, TrainingError or what the spend meter
+        raises; none of them leaves half a step in the weights."""
+        clock = _Clock()
+        with clock.at("push"):
+            self.push_weights()
+        with clock.at("sample"):
+            groups = self._sample(step)
+        with clock.at("judge"):
+            self._judge(groups)
+        self._weigh(groups)
+        with clock.at("train"):
+            stats, norm = self._train(groups)
+        for group in groups:
+            if group.verdict is not None:
+                right = sum(reward >= self.config.right_at for reward in group.verdict.rewards)
+                self.curriculum.record(group.prompt.key, right, len(group.texts), step)
+        metrics = _metrics(groups, stats, norm) | clock.seconds
+        return StepReport(step, metrics, [_report(group) for group in groups], self.watch.observe(metrics))
+
+    def push_weights(self) -> None:
+        """Give the sampler the trainer's weights, if it does not hold them."""
+        version = self.trainer.steps
+        if self.sampler.version == version:
+            return
+        folder = self.config.weights_dir / f"weights-{version}"
+        self.trainer.export_merged(folder)
+        self.sampler.push(folder, version)
+        for other in self.config.weights_dir.glob("weights-*"):
+            if other != folder:
+                shutil.rmtree(other, ignore_errors=True)
+
+    def state_dict(self) -> dict[str, Any]:
+        """JSON: what the loop has learned beside the weights."""
+        return {"curriculum": self.curriculum.state_dict(), "watch": self.watch.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.curriculum.load_state_dict(state["curriculum"])
+        self.watch.load_state_dict(state["watch"])
+
+    def _sample(self, step: int) -> list[_Group]:
+        chosen = [self._prompts[key] for key in self.curriculum.choose(self.config.prompts_per_step, step)]
+        tokens = [self._tokens(prompt) for prompt in chosen]
+        drawn = self.sampler.sample(tokens, self.config.group_size, self._sampling)
+        return [
+            _Group(prompt, ids, samples, [self.renderer.decode(sample.tokens) for sample in samples])
+            for prompt, ids, samples in zip(chosen, tokens, drawn, strict=True)
+        ]
+
+    def _tokens(self, prompt: Prompt) -> list[int]:
+        if prompt.key not in self._rendered:
+            self._rendered[prompt.key] = self.renderer.prompt(prompt.messages, prompt.tools)
+        return self._rendered[prompt.key]
+
+    def _judge(self, groups: Sequence[_Group]) -> None:
+        asked = [JudgeGroup(g.prompt.key, g.prompt.messages, g.texts, g.prompt.anchor) for g in groups]
+        for group, verdict in zip(groups, self.judge.score(asked), strict=True):
+            group.verdict = verdict
+        if all(group.verdict is None for group in groups):
+            why = getattr(self.judge, "last_error", None) or "see the log"
+            raise NoVerdictError(f"the judge gave no usable answer for any of {len(groups)} groups: {why}")
+
+    def _weigh(self, groups: Sequence[_Group]) -> None:
+        """Set advantages, or why a group is dropped."""
+        for group in groups:
+            verdict = group.verdict
+            if verdict is None:
+                group.dropped = "no verdict"
+            elif not has_signal(verdict.rewards, verdict.noise):
+                group.dropped = "no variance"
+            elif verdict.agreement < self.config.min_agreement:
+                group.dropped = f"agreement {verdict.agreement:.2f}"
+            else:
+                # Truncated rollouts count in the mean, and are left out of the loss in _data.
+                raw = group_advantages(verdict.rewards, self.config.scale)
+                group.advantages = [value * verdict.agreement for value in raw]
+        kept = [group for group in groups if group.advantages is not None]
+        if self.config.scale == "batch_std" and kept:
+            for group, scaled in zip(kept, scale_batch([g.advantages or [] for g in kept]), strict=True):
+                group.advantages = scaled
+
+    def _data(self, groups: Sequence[_Group]) -> list[Datum]:
+        data: list[Datum] = []
+        for index, group in enumerate(groups):
+            for sample, advantage in zip(group.samples, group.advantages or [], strict=False):
+                if sample.finish_reason == "stop":
+                    data.append(self.renderer.rollout(group.tokens, sample, advantage, index))
+        return data
+
+    def _train(self, groups: Sequence[_Group]) -> tuple[StepStats | None, float]:
+        data = self._data(groups)
+        if not data:
+            return None, 0.0
+        self.trainer.discard()  # what a step that failed half-way may have left
+        stats = self.trainer.forward_backward(data, self.config.loss)
+        return stats, self.trainer.optim_step(warmed_up(self.config.lr, self.trainer.steps, self.config.warmup_steps))
+
+
+class _Clock:
+    """Seconds spent by stage."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def at(self, stage: str) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self.seconds[f"seconds_{stage}"] = time.perf_counter() - began
+
+
+def _metrics(groups: Sequence[_Group], stats: StepStats | None, norm: float) -> dict[str, float]:
+    """One step's figures; those that do not exist this step (no anchor, nothing trained) are left out."""
+    judged = [group for group in groups if group.verdict is not None]
+    rewards = [reward for group in judged for reward in (group.verdict.rewards if group.verdict else [])]
+    margins = [
+        fmean(group.verdict.rewards) - group.verdict.anchor.reward
+        for group in judged
+        if group.verdict and group.verdict.anchor
+    ]
+    samples = [sample for group in groups for sample in group.samples]
+    metrics = {
+        "reward_mean": fmean(rewards),
+        "groups": float(len(groups)),
+        "groups_kept": float(sum(group.dropped is None for group in groups)),
+        "groups_no_variance": float(sum(group.dropped == "no variance" for group in groups)),
+        "groups_no_verdict": float(sum(group.verdict is None for group in groups)),
+        "completion_tokens": fmean(len(sample.tokens) for sample in samples),
+        "truncated_share": fmean(sample.finish_reason == "length" for sample in samples),
+        "sampled_tokens": float(sum(len(sample.tokens) for sample in samples)),
+        "common_share": common_share([group.texts for group in groups]),
+        "judge_agreement": fmean(group.verdict.agreement for group in judged if group.verdict),
+        # −E[log π] of the policy's own samples is its entropy.
+        "entropy": -sum(sum(sample.logprobs) for sample in samples) / sum(len(sample.tokens) for sample in samples),
+        "grad_norm": norm,
+    }
+    if margins:
+        metrics["margin"] = fmean(margins)
+    if stats:
+        metrics |= {
+            "loss": stats.loss,
+            "trained_tokens": float(stats.trained_tokens),
+            "packed_tokens": float(stats.packed_tokens),
+            "plain_tokens": float(stats.plain_tokens),
+            "clipped_share": stats.clipped_share,
+        }
+        if stats.mismatch_kl is not None:
+            metrics["mismatch_kl"] = stats.mismatch_kl
+    return metrics
+
+
+def _report(group: _Group) -> GroupReport:
+    verdict, count = group.verdict, len(group.texts)
+    scores: Sequence[CandidateVerdict | None] = verdict.candidates if verdict else [None] * count
+    advantages: Sequence[float | None] = group.advantages or [None] * count
+    rollouts = tuple(
+        _rollout_report(text, score, len(sample.tokens), sample.finish_reason, advantage)
+        for text, sample, score, advantage in zip(group.texts, group.samples, scores, advantages, strict=True)
+    )
+    anchor = None
+    if group.prompt.anchor is not None:
+        anchor = _rollout_report(group.prompt.anchor, verdict.anchor if verdict else None)
+    return GroupReport(group.prompt.key, rollouts, anchor, verdict.agreement if verdict else 0.0, group.dropped)
+
+
+def _rollout_report(
+    text: str,
+    score: CandidateVerdict | None,
+    tokens: int = 0,
+    finish_reason: str | None = None,
+    advantage: float | None = None,
+) -> RolloutReport:
+    if score is None:
+        return RolloutReport(text, tokens, finish_reason, None, advantage, {}, "")
+    criteria = score.criteria | {f"veto:{name}": float(flag) for name, flag in score.vetoes.items()}
+    reason = score.reason or (f"failed checks: {', '.join(score.failed_checks)}" if score.failed_checks else "")
+    return RolloutReport(text, tokens, finish_reason, score.reward, advantage, criteria, reason)
