@@ -67,9 +67,9 @@ class TranslatorProcess:
             )  # fmt: skip
         return f"http://127.0.0.1:{self._port}/v1"
 
-    def headers(self, spec: UpstreamSpec) -> dict[str, str]:
+    def headers(self, spec: UpstreamSpec, model: str) -> dict[str, str]:
         """See `gateway.proxy.upstream.Translator`."""
-        told = {"model": spec.model, "base_url": spec.base_url, "api_key": spec.api_key, "timeout_s": spec.timeout_s}
+        told = {"model": model, "base_url": spec.base_url, "api_key": spec.api_key, "timeout_s": spec.timeout_s}
         return {
             "authorization": f"Bearer {self._key}",
             "x-stepdown-provider": base64.b64encode(msgspec.json.encode(told)).decode(),

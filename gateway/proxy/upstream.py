@@ -30,8 +30,8 @@ class Translator(Protocol):
         """Where it listens. Raises StepdownError (503) while it does not run."""
         ...
 
-    def headers(self, spec: UpstreamSpec) -> dict[str, str]:
-        """What it has to be told beside the body."""
+    def headers(self, spec: UpstreamSpec, model: str) -> dict[str, str]:
+        """What it has to be told beside the body; `model` in litellm's notation."""
         ...
 
 
@@ -82,5 +82,7 @@ class Upstreams:
         if spec.kind != "litellm":
             return call.headers.to_upstream(spec.api_key, call.request.stream, encoded)
         headers = call.headers.to_upstream("", call.request.stream, encoded)
-        headers.update(self._translator.headers(spec))
+        route = call.decision.route if call.decision else None
+        named = route.upstream_model if route else None
+        headers.update(self._translator.headers(spec, named or spec.model or call.request.model))
         return headers
