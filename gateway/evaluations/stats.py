@@ -1,16 +1,22 @@
-"""Owns the intervals that evidence is stated with. Pure: numbers in, numbers out."""
+"""Owns the intervals that evidence is stated with. Pure: numbers in, numbers out.
+
+numpy is imported where it is used: the gateway process imports this module and answers calls without it.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-from scipy.stats import norm
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+    Floats = NDArray[np.float64]
+
 _GRID = 2000  # candidate means: the interval's ends are exact to 1/2000
 _CAP = 0.5  # c of the paper's truncation: no bet may lose more than half the capital
 
@@ -31,7 +37,7 @@ def wilson(successes: int, n: int, alpha: float = 0.05) -> Interval:
         raise ValueError(f"{successes} successes of {n}")
     if n == 0:
         return Interval(math.nan, 0.0, 1.0, 0)
-    z, share = float(norm.ppf(1 - alpha / 2)), successes / n
+    z, share = NormalDist().inv_cdf(1 - alpha / 2), successes / n
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     return Interval(share, max(0.0, centre - half), min(1.0, centre + half), n)
@@ -45,6 +51,8 @@ def betting(values: Sequence[float], alpha: float = 0.05) -> Interval:
     above or below it; m stays in the interval while neither has multiplied a half of the capital to 1/α. The interval
     holds at all times at once with probability 1 − α, so looking early or adding values later costs nothing.
     """
+    import numpy as np
+
     x = np.asarray(values, dtype=np.float64)
     if x.size == 0:
         return Interval(math.nan, 0.0, 1.0, 0)
@@ -70,6 +78,8 @@ def betting(values: Sequence[float], alpha: float = 0.05) -> Interval:
 
 def _bets(x: Floats, alpha: float) -> Floats:
     """λ_t = √(2 ln(2/α) / (σ̂²_{t−1} t ln(1+t))), each from the values before t alone (equation 26)."""
+    import numpy as np
+
     t = np.arange(1, x.size + 1)
     means = (0.5 + np.cumsum(x)) / (t + 1)
     variances = (0.25 + np.cumsum((x - means) ** 2)) / (t + 1)
