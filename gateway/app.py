@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import socket
 from collections.abc import AsyncIterator
@@ -18,6 +19,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from gateway.capture import status
 from gateway.capture.spool import Spool
 from gateway.core import metrics
+from gateway.core.db import dispose_async
 from gateway.core.errors import StepdownError
 from gateway.core.ports import holder
 from gateway.core.settings import settings
@@ -59,6 +61,9 @@ class Gateway(FastAPI):
         self._client.start()
         await self.snapshots.start()
         self.translator.start()
+        # What was loaded by now stays: the collector need not walk it again while calls wait.
+        gc.collect()
+        gc.freeze()
 
     async def shut(self) -> None:
         """Ends it, the spool last."""
@@ -66,6 +71,7 @@ class Gateway(FastAPI):
         await self.snapshots.stop()
         await self._client.close()
         self.spool.close()
+        await dispose_async()
 
 
 @asynccontextmanager

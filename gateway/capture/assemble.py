@@ -5,7 +5,7 @@ Must not decide what is kept. An answer that is not whole is never made to look 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gateway.capture.delta import Message
@@ -21,7 +21,7 @@ _EXTRA = ("id", "created", "model", "system_fingerprint", "service_tier", "provi
 class Answer:
     """`response` as Chat Completions gives it without streaming; None when nothing of the kind arrived.
 
-    `whole`: every choice finished, nothing failed, and a stream said [DONE].
+    `whole`: nothing failed and nothing is missing; in a stream every choice finished, and it said [DONE].
     """
 
     response: dict[str, Any] | None
@@ -33,6 +33,11 @@ class Answer:
         """The choices that have the form of one."""
         found = (self.response or {}).get("choices")
         return [c for c in found if isinstance(c, dict)] if isinstance(found, list) else []
+
+    @property
+    def finished(self) -> bool:
+        """Whether every choice says why it ended."""
+        return bool(self.choices) and all(c.get("finish_reason") for c in self.choices)
 
     @property
     def finish_reason(self) -> str | None:
@@ -59,9 +64,8 @@ def whole_body(body: bytes) -> Answer:
         return Answer(None, whole=False, error=f"the answer is not JSON: {bad}" if body else "the answer is empty")
     if not isinstance(response, dict):
         return Answer(None, whole=False, error="the answer is not a JSON object")
-    choices, error = Answer(response, whole=False).choices, error_text(response)
-    whole = error is None and bool(choices) and all(c.get("finish_reason") for c in choices)
-    return Answer(response, whole, error)
+    answer = Answer(response, whole=False, error=error_text(response))
+    return replace(answer, whole=answer.error is None and bool(answer.choices))
 
 
 def stream(body: bytes) -> Answer:
@@ -126,8 +130,8 @@ class Assembly:
         if not self._top and not self._choices:
             return Answer(None, whole=False, error=self._error)
         choices = [self._choices[index].choice(index) for index in sorted(self._choices)]
-        whole = self._done and self._error is None and bool(choices) and all(c.get("finish_reason") for c in choices)
         response = {**self._top, "object": "chat.completion", "choices": choices}
         if self._usage is not None:
             response["usage"] = self._usage
-        return Answer(response, whole, self._error)
+        answer = Answer(response, whole=False, error=self._error)
+        return replace(answer, whole=self._done and self._error is None and answer.finished)

@@ -105,13 +105,13 @@ def _of_request(request: StoredRequest | None) -> dict[str, Any]:
 
 def _of_answer(envelope: Envelope, answer: Answer, record: Record, blobs: BlobSet) -> dict[str, Any]:
     whole = answer.whole and envelope.cut is None and envelope.status == 200
-    messages = [c["message"] for c in answer.choices if isinstance(c.get("message"), dict)]
+    messages = [c.get("message") for c in answer.choices]
     reasons = {c.get("finish_reason") for c in answer.choices}
     values: dict[str, Any] = {
         "complete": whole or (envelope.cut is None and envelope.status != 200 and bool(record.response)),
-        "trainable": whole and not reasons & _NOT_LEARNED and bool(messages) and all(map(_says_something, messages)),
+        "trainable": whole and answer.finished and not reasons & _NOT_LEARNED and all(map(_says_something, messages)),
         "finish_reason": shortened(answer.finish_reason) if answer.finish_reason else None,
-        "answer_preview": answer_preview(messages[0]) if messages else "",
+        "answer_preview": answer_preview(messages[0]) if messages and isinstance(messages[0], dict) else "",
     }
     if envelope.error is None and answer.error is not None:
         values["error"] = shortened(answer.error)
@@ -120,8 +120,10 @@ def _of_answer(envelope: Envelope, answer: Answer, record: Record, blobs: BlobSe
     return values
 
 
-def _says_something(message: dict[str, Any]) -> bool:
-    return bool(message.get("content") or message.get("tool_calls") or message.get("function_call"))
+def _says_something(message: Any) -> bool:
+    return isinstance(message, dict) and bool(
+        message.get("content") or message.get("tool_calls") or message.get("function_call")
+    )
 
 
 def _stored_answer(answer: Answer, record: Record) -> bytes:

@@ -33,6 +33,13 @@ def async_engine() -> AsyncEngine:
     return create_async_engine(sqlalchemy_url(database_url()), pool_pre_ping=True, pool_size=5, max_overflow=10)
 
 
+async def dispose_async() -> None:
+    """Closes the asynchronous engine's connections, on the event loop that opened them."""
+    if async_engine.cache_info().currsize:
+        await async_engine().dispose()
+        async_engine.cache_clear()
+
+
 @contextmanager
 def session_scope() -> Iterator[Session]:
     """A session that commits when the block ends well and rolls back when it does not."""

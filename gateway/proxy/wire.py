@@ -56,7 +56,7 @@ class ChatRequest(RequestView):
     def _read_head(self) -> _Head:
         try:
             return _head.decode(self._given)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             pass
         body = self.body  # a second opinion: it takes lone surrogates, and the upstream may as well
         return _Head(*(body.get(name) for name in ("model", "stream", "stream_options", "metadata")))

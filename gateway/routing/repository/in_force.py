@@ -43,9 +43,9 @@ def _in_force() -> Any:
             RouteRevision.id, RouteRevision.number, RouteRevision.stage, RouteRevision.share,
             RouteRevision.student_id, RouteRevision.deployment_id,
         ).join(Route, Route.revision_id == RouteRevision.id),
-        "students": select(Student.id, Student.name, Student.manifest).join(
-            RouteRevision, RouteRevision.student_id == Student.id
-        ).join(Route, Route.revision_id == RouteRevision.id).distinct(Student.id),
+        "students": select(Student.id, Student.name, Student.manifest).where(
+            Student.id.in_(select(RouteRevision.student_id).join(Route, Route.revision_id == RouteRevision.id))
+        ),
         "deployments": select(Deployment.id, Deployment.student_id, Deployment.base_url).where(
             Deployment.wanted, Deployment.state == "ready", Deployment.base_url.is_not(None)
         ),
