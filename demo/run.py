@@ -20,7 +20,8 @@ from demo.report import Findings
 from demo.settings import Settings, Upstream, settings, upstream
 from demo.system import Child, DemoError
 
-RUN_CONFIG: dict[str, Any] = {}  # what the demo sets other than the run's defaults
+# What the demo sets other than the run's defaults: of 1,500 messages some 345 are the test.
+RUN_CONFIG: dict[str, Any] = {"split": {"train": 0.70, "validation": 0.07, "test": 0.23}}
 
 
 class Demo:
