@@ -10,6 +10,8 @@ from gateway.models import Run
 from gateway.runs.plan import planned_steps
 from gateway.runs.schemas import PHASES, Phase, RunConfig
 
+_WITHOUT_STEPS = ("freeze", "evaluate")
+
 
 @dataclass(frozen=True)
 class Timeline:
@@ -34,7 +36,7 @@ def _phase(run: Run, name: Phase, current: int, planned: int, done: PhaseProgres
     if place < current:
         # The plan of a phase that has ended is what it did: at its plateau SFT stops before its most.
         state = "done" if planned else "skipped"
-        planned = step = step or (1 if planned else 0)
+        planned = step = step or (planned if name in _WITHOUT_STEPS else 0)
     elif place > current:
         state = "pending" if run.state not in ("failed", "cancelled") else "cancelled"
     else:

@@ -6,6 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy import and_, exists, func, select
+from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.admin.repository.windows import first_id_at, succeeded
@@ -50,7 +51,7 @@ async def student_lines(db: AsyncSession, project_id: UUID, since: datetime) -> 
         select(RouteRevision.student_id, RouteRevision.stage, RouteRevision.share)
         .join(Route, Route.revision_id == RouteRevision.id)
         .where(Route.project_id == project_id, RouteRevision.student_id.is_not(None))
-        .distinct(RouteRevision.student_id)
+        .ext(distinct_on(RouteRevision.student_id))
         .order_by(RouteRevision.student_id, RouteRevision.share.desc())
         .subquery()
     )

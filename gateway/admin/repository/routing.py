@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Select, select
+from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.admin.schemas.common import Named
@@ -76,7 +77,7 @@ async def revisions(db: AsyncSession, project_id: UUID, route_id: UUID) -> list[
 def _students(project_id: UUID) -> Select[*tuple[Any, ...]]:
     newest = (
         select(Deployment)
-        .distinct(Deployment.student_id)
+        .ext(distinct_on(Deployment.student_id))
         .where(Deployment.project_id == project_id)
         .order_by(Deployment.student_id, Deployment.id.desc())
         .subquery()

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Float, Row, and_, cast, distinct, func, select
+from sqlalchemy import Float, Row, and_, cast, func, select
+from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.admin.schemas.runs import GroupOut, RolloutOut
@@ -102,7 +103,7 @@ async def last_metrics(db: AsyncSession, project_id: UUID, run_id: UUID) -> dict
     """The last value of every metric; where phases share a name, the later step's."""
     query = (
         select(RunStep)
-        .distinct(RunStep.phase)
+        .ext(distinct_on(RunStep.phase))
         .where(RunStep.project_id == project_id, RunStep.run_id == run_id)
         .order_by(RunStep.phase, RunStep.step.desc())
     )
@@ -124,7 +125,7 @@ async def steps(
 
 async def rollout_steps(db: AsyncSession, project_id: UUID, run_id: UUID) -> list[int]:
     """Steps that have rollouts, in order."""
-    query = select(distinct(Rollout.step)).where(Rollout.project_id == project_id, Rollout.run_id == run_id)
+    query = select(Rollout.step).distinct().where(Rollout.project_id == project_id, Rollout.run_id == run_id)
     return sorted((await db.scalars(query)).all())
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, distinct, func, select
+from sqlalchemy import Select, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.admin.repository.windows import first_id_at, succeeded
@@ -132,7 +132,7 @@ async def judges(db: AsyncSession, project_id: UUID) -> Sequence[Upstream]:
 
 async def forbidden_teachers(db: AsyncSession, project_id: UUID, task_id: UUID) -> Sequence[Upstream]:
     """Upstreams that answered this task but whose answers may not be trained on."""
-    answered = select(distinct(Call.upstream_id)).where(Call.project_id == project_id, Call.task_id == task_id)
+    answered = select(Call.upstream_id).distinct().where(Call.project_id == project_id, Call.task_id == task_id)
     query = select(Upstream).where(
         Upstream.project_id == project_id, Upstream.train_on_output != "allowed", Upstream.id.in_(answered)
     )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from sqlalchemy import select
+from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.core.clock import now
@@ -35,7 +36,7 @@ async def prices_in_force(db: AsyncSession, project_id: UUID) -> dict[UUID, Pric
     """The price that holds now for each upstream's calls whatever their model."""
     rows = await db.scalars(
         select(Price)
-        .distinct(Price.upstream_id)
+        .ext(distinct_on(Price.upstream_id))
         .where(
             Price.project_id == project_id,
             Price.upstream_id.is_not(None),

@@ -8,9 +8,9 @@ from fastapi import APIRouter, Depends, Request, Response, status
 
 from gateway.admin.edge import AdminRoute
 from gateway.admin.guard import COOKIE, Administrator, own_origin
-from gateway.admin.schemas.access import Me, SignIn
+from gateway.admin.schemas.access import Me, SessionOut, SignIn
 from gateway.admin.schemas.common import ErrorBody
-from gateway.admin.session import SESSION_S, is_admin_token, new_session
+from gateway.admin.session import SESSION_S, is_admin_token, is_session, new_session
 from gateway.core.errors import StepdownError
 
 router = APIRouter(
@@ -43,6 +43,12 @@ def sign_in(body: SignIn, request: Request) -> Response:
         secure=request.url.scheme == "https",
     )
     return response
+
+
+@router.get("/session")
+def get_session(request: Request) -> SessionOut:
+    """Whether the cookie is a session's."""
+    return SessionOut(signed_in=is_session(request.cookies.get(COOKIE, "")))
 
 
 @router.delete("/session", status_code=status.HTTP_204_NO_CONTENT, dependencies=[Depends(own_origin)])

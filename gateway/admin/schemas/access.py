@@ -17,6 +17,12 @@ class SignIn(Input):
     token: str = Field(min_length=1, max_length=512)
 
 
+class SessionOut(Shape):
+    """Whether the caller's cookie is a session's: asked before anything else, so it answers strangers too."""
+
+    signed_in: bool
+
+
 class Me(Shape):
     """Who is signed in, and where an app should point its client."""
 

@@ -10,11 +10,17 @@ export function isActive(run: { state: string } | undefined): boolean {
   return run !== undefined && !ENDED.has(run.state);
 }
 
+export const session = queryOptions({
+  queryKey: ["session"],
+  queryFn: () => ok(api.GET("/api/session")),
+  retry: false,
+  staleTime: 60_000,
+});
+
 export const me = queryOptions({
   queryKey: ["me"],
   queryFn: () => ok(api.GET("/api/me")),
-  retry: false,
-  staleTime: 60_000,
+  staleTime: Infinity,
 });
 
 export const projects = queryOptions({ queryKey: ["projects"], queryFn: () => ok(api.GET("/api/projects")) });

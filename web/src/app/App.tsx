@@ -3,7 +3,7 @@ import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from "@ta
 import { createBrowserRouter, Navigate } from "react-router";
 import { RouterProvider } from "react-router/dom";
 import { ApiError } from "../api/client";
-import { me } from "../api/queries";
+import { session } from "../api/queries";
 import { Toasts } from "../design";
 import { AccessPage } from "../pages/access/AccessPage";
 import { CallsPage } from "../pages/calls/CallsPage";
@@ -21,11 +21,12 @@ import { Home, Shell } from "./Shell";
 
 function onError(error: Error) {
   // An expired session anywhere leads back to the sign-in page.
-  if (error instanceof ApiError && error.status === 401) void client.resetQueries({ queryKey: me.queryKey });
+  if (error instanceof ApiError && error.status === 401)
+    void client.resetQueries({ queryKey: session.queryKey });
 }
 
 const client: QueryClient = new QueryClient({
-  queryCache: new QueryCache({ onError: (error, query) => query.queryKey[0] !== "me" && onError(error) }),
+  queryCache: new QueryCache({ onError: onError }),
   mutationCache: new MutationCache({ onError }),
   defaultOptions: {
     queries: {

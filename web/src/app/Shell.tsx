@@ -16,7 +16,7 @@ import {
 import { useEffect, useState, type ReactNode } from "react";
 import { Navigate, NavLink, Outlet, useNavigate } from "react-router";
 import { api, ok } from "../api/client";
-import { isActive, me, projects } from "../api/queries";
+import { isActive, projects, session } from "../api/queries";
 import { Button, EmptyState, Failure, Loading, Segmented, Select } from "../design";
 import { setTheme, useTheme } from "../lib/theme";
 import { CreateProject } from "./CreateProject";
@@ -173,8 +173,8 @@ function SignOut() {
   const out = useMutation({
     mutationFn: () => ok(api.DELETE("/api/session")),
     onSuccess: async () => {
-      client.removeQueries({ predicate: (query) => query.queryKey[0] !== "me" });
-      await client.resetQueries({ queryKey: me.queryKey });
+      await client.resetQueries({ queryKey: session.queryKey });
+      client.removeQueries({ predicate: (query) => query.queryKey[0] !== session.queryKey[0] });
     },
   });
   return (

@@ -1,7 +1,7 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState, type FormEvent } from "react";
 import { api, ok } from "../api/client";
-import { me } from "../api/queries";
+import { session } from "../api/queries";
 import { Button, Field, Input } from "../design";
 import { Logo } from "./Logo";
 import css from "./SignIn.module.css";
@@ -11,7 +11,7 @@ export function SignIn() {
   const [token, setToken] = useState("");
   const signIn = useMutation({
     mutationFn: () => ok(api.POST("/api/session", { body: { token: token.trim() } })),
-    onSuccess: () => client.resetQueries({ queryKey: me.queryKey }),
+    onSuccess: () => client.resetQueries({ queryKey: session.queryKey }),
   });
   useEffect(() => {
     document.title = "Sign in · Stepdown";

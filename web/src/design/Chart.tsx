@@ -30,7 +30,7 @@ export type ChartProps = {
   sync?: string;
 };
 
-/** Lines or stacked bars over time or steps. The legend shows the values under the cursor, else the last ones. */
+/** Lines or stacked bars over time or steps. The legend tells the values under the cursor; else the last, or the sum. */
 export function Chart(props: ChartProps) {
   const { label, x, series, kind = "lines", height = 180, xFormat, yFormat } = props;
   const holder = useRef<HTMLDivElement>(null);
@@ -39,7 +39,8 @@ export function Chart(props: ChartProps) {
   latest.current = props;
   const [at, setAt] = useState<number | null>(null);
   const theme = useShownTheme();
-  const shape = `${kind} ${height} ${props.xKind} ${series.map((line) => line.name + line.color).join("|")} ${theme}`;
+  const sparse = series.map((line) => line.values.filter((value) => value !== null).length < 3).join();
+  const shape = `${kind} ${height} ${props.xKind} ${series.map((line) => line.name + line.color).join("|")} ${sparse} ${theme}`;
   const data = useMemo(
     () => (kind === "bars" ? stacked(x, series) : [x, ...series.map((line) => line.values)]),
     [x, series, kind],
@@ -69,9 +70,15 @@ export function Chart(props: ChartProps) {
 
   const shown = at ?? x.length - 1;
   const value = (line: Series) => {
-    const y = at === null ? line.values.findLast((v) => v !== null) : line.values[at];
+    const y =
+      at !== null
+        ? line.values[at]
+        : kind === "bars"
+          ? sum(line.values)
+          : line.values.findLast((v) => v !== null);
     return y === null || y === undefined ? "–" : yFormat(y);
   };
+  const where = at === null && kind === "bars" ? "in all" : x[shown] === undefined ? "" : xFormat(x[shown]);
   return (
     <figure className={css.figure} aria-label={label}>
       <figcaption className={css.legend}>
@@ -87,9 +94,13 @@ export function Chart(props: ChartProps) {
             <span className={css.value}>{value(line)}</span>
           </span>
         ))}
-        <span className={css.where}>{x[shown] === undefined ? "" : xFormat(x[shown])}</span>
+        <span className={css.where}>{where}</span>
       </figcaption>
       <div ref={holder} className={css.plot} style={{ height }} aria-hidden />
     </figure>
   );
+}
+
+function sum(values: (number | null)[]): number {
+  return values.reduce<number>((total, value) => total + (value ?? 0), 0);
 }

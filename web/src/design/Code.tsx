@@ -70,8 +70,8 @@ export function JsonView({ value, label }: { value: unknown; label: string }) {
   );
 }
 
-/** Text of a model: as JSON where it is JSON, else as it came. */
-export function ModelText({ text }: { text: string }) {
+/** Text of a model: as JSON where it is JSON, else as it came. `compact` keeps a short object on one line. */
+export function ModelText({ text, compact }: { text: string; compact?: boolean }) {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -79,5 +79,10 @@ export function ModelText({ text }: { text: string }) {
     return <div className={css.prose}>{text}</div>;
   }
   if (typeof value !== "object" || value === null) return <div className={css.prose}>{text}</div>;
-  return <pre className={css.inline}>{coloured(JSON.stringify(value, null, 2))}</pre>;
+  const line = JSON.stringify(value, null, 1).replace(/\s*\n\s*/g, " ");
+  return (
+    <pre className={css.inline}>
+      {coloured(compact && line.length < 300 ? line : JSON.stringify(value, null, 2))}
+    </pre>
+  );
 }

@@ -55,14 +55,13 @@ export function chartOptions(
   height: number,
   onCursor: (place: number | null) => void,
 ): uPlot.Options {
-  const { kind = "lines", xKind, series, x, sync } = latest.current;
+  const { kind = "lines", xKind, series, sync } = latest.current;
   const axis = {
     stroke: colour(node, "--text-3"),
     font: "11px 'Inter Variable', sans-serif",
     ticks: { show: false },
   };
   const grid = { stroke: colour(node, "--border"), width: 1 };
-  const few = x.length < 3;
   return {
     width: node.clientWidth || 300,
     height,
@@ -88,10 +87,12 @@ export function chartOptions(
       {
         ...axis,
         grid: { show: false },
-        size: 26,
+        size: 22,
         gap: 4,
-        space: 56,
+        space: 64,
         incrs: xKind === "step" ? wholeSteps : undefined,
+        values: (_, ticks) =>
+          ticks.map((tick) => (xKind === "step" ? String(tick) : latest.current.xFormat(tick))),
       },
       {
         ...axis,
@@ -104,7 +105,9 @@ export function chartOptions(
     ],
     series: [
       {},
-      ...series.map((line) => (kind === "bars" ? barSeries(node, line) : lineSeries(node, line, few))),
+      ...series.map((line) =>
+        kind === "bars" ? barSeries(node, line) : lineSeries(node, line, isSparse(line)),
+      ),
     ],
     hooks: {
       setCursor: [
@@ -112,6 +115,12 @@ export function chartOptions(
       ],
     },
   };
+}
+
+/** A few numbers with gaps between them: marked, or a single one could not be seen. */
+function isSparse(line: Series): boolean {
+  const known = line.values.filter((value) => value !== null).length;
+  return known < 3 || known < line.values.length / 2;
 }
 
 const wholeSteps = [1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 1000, 2000, 5000, 10_000];

@@ -10,7 +10,7 @@ export function count(value: number): string {
 }
 
 export function short(value: number): string {
-  return value < 10_000 ? whole.format(value) : compact.format(value);
+  return value < 10_000 ? whole.format(Math.round(value)) : compact.format(value);
 }
 
 /** USD from the API's decimal text. Small amounts keep enough digits to differ from nothing. */
@@ -19,14 +19,14 @@ export function usd(amount: string | number | null | undefined): string {
   const value = Number(amount);
   if (value === 0) return "$0";
   const size = Math.abs(value);
-  const digits = size >= 1 ? 2 : size >= 0.01 ? 3 : Math.min(10, 2 - Math.floor(Math.log10(size)));
+  const digits = size >= 1 ? 2 : size >= 0.01 ? 3 : Math.min(10, 1 - Math.floor(Math.log10(size)));
   const text = value.toFixed(digits);
   return `$${size >= 1000 ? whole.format(Math.round(value)) : size < 1 ? text.replace(/0+$/, "") : text}`;
 }
 
 export function ms(value: number | null | undefined): string {
   if (value === null || value === undefined) return NONE;
-  if (value < 10) return `${value.toFixed(1)} ms`;
+  if (value < 10) return `${trimmed(value.toFixed(1))} ms`;
   if (value < 1000) return `${Math.round(value)} ms`;
   return `${(value / 1000).toFixed(value < 10_000 ? 2 : 1)} s`;
 }
@@ -48,7 +48,12 @@ export function metric(value: number | null | undefined): string {
   const size = Math.abs(value);
   if (size !== 0 && (size < 0.001 || size >= 100_000)) return value.toExponential(1);
   if (size >= 100) return value.toFixed(0);
-  return size >= 10 ? value.toFixed(1) : value.toFixed(size >= 1 ? 2 : 3);
+  return trimmed(size >= 10 ? value.toFixed(1) : value.toFixed(size >= 1 ? 2 : 3));
+}
+
+/** Without the zeros that say nothing: 0.500 is 0.5. */
+function trimmed(digits: string): string {
+  return digits.includes(".") ? digits.replace(/\.?0+$/, "") : digits;
 }
 
 export function plural(n: number, one: string, many = `${one}s`): string {

@@ -38,7 +38,8 @@ export function CallsPage() {
   const [fresh, setFresh] = useState<ReadonlySet<string>>(new Set());
   const client = useQueryClient();
 
-  const filter = useDeferredValue(filterOf(search));
+  const text = useDeferredValue(search.toString());
+  const filter = useMemo(() => filterOf(new URLSearchParams(text)), [text]);
   const narrowed = Object.values(filter).some(Boolean);
   const queryKey = useMemo(() => [project_id, "calls", filter], [project_id, filter]);
   const list = useInfiniteQuery({

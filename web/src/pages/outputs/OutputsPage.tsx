@@ -5,7 +5,7 @@ import type { Schemas } from "../../api/client";
 import { useProject } from "../../app/project";
 import { Badge, Card, EmptyState, Failure, Loading, Page, SearchBox, Segmented } from "../../design";
 import { count, plural } from "../../lib/format";
-import { candidateName } from "../run/phases";
+import { candidateName, inOrder } from "../run/phases";
 import type { Message } from "../shared/Messages";
 import { Compare } from "./Compare";
 import css from "./OutputsPage.module.css";
@@ -28,7 +28,7 @@ export function OutputsPage() {
   const { data: run } = useQuery(q.run(runId));
   const { data: evaluation, error } = useQuery(q.runEvaluation(runId));
   const [search, setSearch] = useSearchParams();
-  const names = Object.keys(evaluation?.candidates ?? {});
+  const names = inOrder(Object.keys(evaluation?.candidates ?? {}));
   const candidate = search.get("candidate") ?? evaluation?.winner ?? names[0];
   return (
     <Page

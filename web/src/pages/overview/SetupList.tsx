@@ -71,39 +71,48 @@ export function SetupList({ setup }: { setup: Schemas["Setup"] }) {
       go: "Routes",
     },
   ];
+  const done = steps.filter((step) => step.done);
   const next = steps.findIndex((step) => !step.done);
   return (
     <Card
       title="From the first call to a model of your own"
-      note={`${steps.filter((step) => step.done).length} of ${steps.length} done`}
+      note={`${done.length} of ${steps.length} done`}
       flush
     >
-      <ol className={css.list}>
-        {steps.map((step, place) => (
-          <li
-            key={step.title}
-            className={css.step}
-            data-state={step.done ? "done" : place === next ? "next" : "later"}
-          >
-            <span className={css.mark} aria-hidden>
-              {step.done ? <Check size={13} strokeWidth={3} /> : place + 1}
-            </span>
-            <div className={css.body}>
-              <h3 className={css.title}>
-                {step.title}
-                {step.done && <span className="visually-hidden"> (done)</span>}
-              </h3>
-              {!step.done && <p className={css.text}>{step.text}</p>}
-              {place === next && step.more}
-            </div>
-            {place === next && step.to && (
-              <Link className={css.go} to={step.to}>
-                {step.go} <ArrowRight size={14} aria-hidden />
-              </Link>
-            )}
-          </li>
-        ))}
+      {done.length > 0 && (
+        <ul className={css.done} aria-label="Done">
+          {done.map((step) => (
+            <li key={step.title}>
+              <Check size={13} strokeWidth={3} aria-hidden /> {step.title}
+            </li>
+          ))}
+        </ul>
+      )}
+      <ol>
+        {steps.map((step, place) =>
+          step.done ? null : <Ahead key={step.title} step={step} number={place + 1} next={place === next} />,
+        )}
       </ol>
     </Card>
+  );
+}
+
+function Ahead({ step, number, next }: { step: Step; number: number; next: boolean }) {
+  return (
+    <li className={css.step} data-state={next ? "next" : "later"}>
+      <span className={css.mark} aria-hidden>
+        {number}
+      </span>
+      <div className={css.body}>
+        <h3 className={css.title}>{step.title}</h3>
+        <p className={css.text}>{step.text}</p>
+        {next && step.more}
+      </div>
+      {next && step.to && (
+        <Link className={css.go} to={step.to}>
+          {step.go} <ArrowRight size={14} aria-hidden />
+        </Link>
+      )}
+    </li>
   );
 }

@@ -3,13 +3,11 @@ import type { Schemas } from "../../api/client";
 import { Badge, IntervalBar, Table, type Column } from "../../design";
 import { count, percent } from "../../lib/format";
 import css from "./CandidateTable.module.css";
-import { CANDIDATE, candidateName } from "./phases";
+import { CANDIDATE, candidateName, inOrder } from "./phases";
 
 type Evaluation = Schemas["EvaluationOut"];
 type Bar = { kind: string; name: string; delta?: number; bar?: number };
 type Numbers = { value: number; low: number; high: number };
-
-const ORDER = ["teacher", "base", "sft", "sft_all", "grpo"];
 
 export function CandidateTable({ evaluation }: { evaluation: Evaluation }) {
   const bars = evaluation.bars as Bar[];
@@ -20,7 +18,7 @@ export function CandidateTable({ evaluation }: { evaluation: Evaluation }) {
     ...Object.keys(evaluation.candidates),
     ...scorers.flatMap((scorer) => Object.keys(evaluation.external[scorer] ?? {})),
   ]);
-  const rows = [...names].sort((a, b) => ORDER.indexOf(a) - ORDER.indexOf(b));
+  const rows = inOrder(names);
 
   const columns: Column<string>[] = [
     {

@@ -1,12 +1,12 @@
 import { useQuery } from "@tanstack/react-query";
 import { ChartLine } from "lucide-react";
+import { useMemo, useState } from "react";
 import type { Schemas } from "../../api/client";
 import { isActive } from "../../api/queries";
 import { useProject } from "../../app/project";
 import { Card, Chart, EmptyState, Segmented, type Series } from "../../design";
-import { metric, percent } from "../../lib/format";
-import { useState } from "react";
-import { PANELS, type Panel } from "./panels";
+import css from "./Curves.module.css";
+import { formatOf, PANELS, type Panel } from "./panels";
 import { PHASE } from "./phases";
 
 type Step = Schemas["StepOut"];
@@ -35,10 +35,7 @@ export function Curves({ run }: { run: Run }) {
         label="Phase"
         value={phase}
         onChange={setChosen}
-        options={LEARNING.filter((name) => begun.includes(name)).map((name) => ({
-          value: name,
-          label: PHASE[name]?.name ?? name,
-        }))}
+        options={begun.map((name) => ({ value: name as string, label: PHASE[name]?.name ?? name }))}
       />
       <Charts steps={steps} />
     </div>
@@ -46,27 +43,26 @@ export function Curves({ run }: { run: Run }) {
 }
 
 function Charts({ steps }: { steps: Step[] }) {
-  const x = steps.map((step) => step.step);
-  const shown = PANELS.map((panel) => ({ panel, series: seriesOf(panel, steps) })).filter(
-    ({ series }) => series.length > 0,
+  const x = useMemo(() => steps.map((step) => step.step), [steps]);
+  const shown = useMemo(
+    () =>
+      PANELS.map((panel) => ({ panel, series: seriesOf(panel, steps) })).filter(
+        ({ series }) => series.length > 0,
+      ),
+    [steps],
   );
   return (
-    <div
-      style={{
-        display: "grid",
-        gap: 20,
-        gridTemplateColumns: "repeat(auto-fill, minmax(min(400px, 100%), 1fr))",
-      }}
-    >
+    <div className={css.charts}>
       {shown.map(({ panel, series }) => (
         <Card key={panel.title} title={panel.title} note={panel.note}>
           <Chart
             label={panel.title}
             height={150}
+            kind={panel.kind}
             x={x}
             xKind="step"
             xFormat={(step) => `step ${step}`}
-            yFormat={panel.share ? (value) => percent(value) : (panel.format ?? metric)}
+            yFormat={formatOf(panel)}
             yRange={panel.range}
             sync="run"
             series={series}
@@ -79,12 +75,17 @@ function Charts({ steps }: { steps: Step[] }) {
 
 /** The panel's lines for which there are numbers. */
 function seriesOf(panel: Panel, steps: Step[]): Series[] {
-  return panel.lines.flatMap((line) => {
+  const lines = panel.lines.flatMap((line): Series[] => {
     const values = steps.map((step) => {
       const value: unknown = step.metrics[line.metric];
       return typeof value === "number" ? value : null;
     });
-    const any = values.some((value) => value !== null);
-    return any ? [{ name: line.name, color: line.color, dashed: line.dashed, values }] : [];
+    return values.some((value) => value !== null) ? [{ name: line.name, color: line.color, values }] : [];
   });
+  const { level } = panel;
+  if (!level || !lines.length) return lines;
+  return [
+    ...lines,
+    { name: level.name, color: "--c-upstream", dashed: true, values: steps.map(() => level.at) },
+  ];
 }

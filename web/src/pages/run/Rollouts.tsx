@@ -161,7 +161,7 @@ function Completion({ rollout }: { rollout: Rollout }) {
         {rollout.anchor && <Badge tone="info">teacher</Badge>}
       </div>
       <div className={css.text}>
-        <ModelText text={rollout.completion} />
+        <ModelText text={rollout.completion} compact />
         {rollout.reason && <p className={css.reason}>{rollout.reason}</p>}
         <div className="row wrap">
           {criteria.map(([name, value]) => (

@@ -16,6 +16,13 @@ export const CANDIDATE: Record<string, { name: string; color: string }> = {
   grpo: { name: "GRPO", color: "--c-1" },
 };
 
+const ORDER = Object.keys(CANDIDATE);
+
+/** From the teacher to what should beat it. */
+export function inOrder(names: Iterable<string>): string[] {
+  return [...names].sort((a, b) => ORDER.indexOf(a) - ORDER.indexOf(b));
+}
+
 export function candidateName(id: string): string {
   return CANDIDATE[id]?.name ?? id;
 }

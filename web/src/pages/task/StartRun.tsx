@@ -8,7 +8,7 @@ import { Columns, Dialog, DialogForm, Field, Input, Note, Segmented, Select } fr
 import { count } from "../../lib/format";
 
 type Task = Schemas["TaskDetail"];
-type Config = Schemas["RunConfig-Input"];
+type Config = Schemas["RunConfig"];
 type Size = "quick" | "standard" | "thorough";
 
 const SIZES: Record<Size, { label: string; note: string; scale: number }> = {
@@ -129,7 +129,7 @@ export function StartRun({ task, onClose }: { task: Task; onClose: () => void })
               />
             )}
           </Field>
-          {number("judge_call_cap", "Most judge calls", "The run pauses there, whatever they cost.")}
+          {number("judge_spend_cap_usd", "Most judge spend, USD", "The run pauses there.", "any")}
         </Columns>
         <Columns>
           <Field label="Bar: judged, δ" hint="Non-inferior when the win rate’s lower end is at least ½ − δ.">
@@ -172,6 +172,11 @@ export function StartRun({ task, onClose }: { task: Task; onClose: () => void })
               {number("warm_start_steps", "Warm start steps")}
               {number("grpo_steps", "GRPO steps")}
               {number("sft_all_steps", "Rival’s most steps", "SFT on everything, to its plateau.")}
+            </Columns>
+            <Columns>
+              {number("judge_call_cap", "Most judge calls", "Whatever they cost.")}
+              {number("judge_shuffles", "Judge shuffles", "Times a group is judged, each in another order.")}
+              {number("kl_beta", "KL weight", "0: off.", "any")}
             </Columns>
             <Columns>
               {number("grpo_prompts", "Prompts per step")}

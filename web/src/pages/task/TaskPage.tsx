@@ -19,6 +19,7 @@ import {
 } from "../../design";
 import { count, day, ms, percent, plural, usd } from "../../lib/format";
 import { TaskState } from "../shared/badges";
+import { daysUpTo } from "../shared/days";
 import { RunsTable } from "../run/RunsTable";
 import { RubricCard } from "./RubricCard";
 import { StartRun } from "./StartRun";
@@ -103,11 +104,11 @@ function Volume({ task }: { task: Task }) {
   const { x, days } = useMemo(() => {
     const found = new Map(task.days.map((entry) => [Date.parse(entry.day) / 1000, entry]));
     const today = Math.floor(Date.now() / 86_400_000) * 86_400;
-    const x = Array.from({ length: 30 }, (_, place) => today - (29 - place) * 86_400);
+    const x = daysUpTo(today, 30, Math.min(...found.keys()));
     return { x, days: x.map((moment) => found.get(moment)) };
   }, [task.days]);
   return (
-    <Card title="Calls per day" note="the last 30 days, by who answered">
+    <Card title="Calls per day" note="by who answered, at most 30 days">
       <Chart
         label="Calls per day by who answered"
         kind="bars"

@@ -17,6 +17,7 @@ import {
   type Column,
 } from "../../design";
 import { count, day, ms, percent, short, usd } from "../../lib/format";
+import { daysUpTo } from "../shared/days";
 import { ServedBy } from "../shared/badges";
 
 type Usage = Schemas["UsageOut"];
@@ -156,8 +157,9 @@ function ByDay({
   format: (n: number) => string;
 }) {
   const { x, series } = useMemo(() => {
-    const first = Date.parse(usage.since) / 1000;
-    const x = Array.from({ length: usage.days }, (_, place) => first + place * 86_400);
+    const last = Date.parse(usage.since) / 1000 + (usage.days - 1) * 86_400;
+    const first = Math.min(...usage.by_day.map((entry) => Date.parse(entry.day) / 1000));
+    const x = daysUpTo(last, usage.days, first);
     const found = new Map(
       usage.by_day_served_by.map((entry) => [`${entry.served_by} ${Date.parse(entry.day) / 1000}`, entry]),
     );

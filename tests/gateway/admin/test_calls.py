@@ -1,0 +1,138 @@
+"""The call list: pages without gaps, filters, bodies, the live stream, and one project's calls alone."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+from sqlalchemy.orm import Session
+
+from gateway.admin.repository.calls import CallFilter
+from gateway.admin.routers import calls as router
+from gateway.core.db import session_scope
+from gateway.core.ids import new_id
+from gateway.models import Call, Project, Task, Upstream
+from tests import seeded
+
+
+class Shop:
+    def __init__(self, session: Session, name: str = "shop") -> None:
+        self.project: Project = seeded.project(session, name)
+        self.upstream: Upstream = seeded.upstream(session, self.project)
+        self.task: Task = seeded.task(session, self.project)
+        self.path = f"/api/projects/{self.project.id}/calls"
+
+    def call(self, session: Session, text: str, **fields: Any) -> Call:
+        return seeded.call(session, self.task, self.upstream, text, '{"a": 1}', preview=text, **fields)
+
+
+@pytest.fixture
+def shop(session: Session) -> Shop:
+    return Shop(session)
+
+
+async def texts(api: httpx.AsyncClient, path: str, **query: object) -> list[str]:
+    response = await api.get(path, params=query)  # type: ignore[arg-type]
+    assert response.status_code == 200, response.text
+    return [call["preview"] for call in response.json()["calls"]]
+
+
+async def test_pages_join_without_gap_or_repeat(api: httpx.AsyncClient, session: Session, shop: Shop) -> None:
+    for number in range(7):
+        shop.call(session, f"call {number}")
+    session.commit()
+    found, before = [], None
+    while True:
+        page = (await api.get(shop.path, params={"limit": 3} | ({"before": before} if before else {}))).json()
+        found += [call["preview"] for call in page["calls"]]
+        before = page["next_before"]
+        if before is None:
+            break
+    assert found == [f"call {number}" for number in reversed(range(7))]
+
+
+async def test_filters_narrow(api: httpx.AsyncClient, session: Session, shop: Shop) -> None:
+    shop.call(session, "fine")
+    shop.call(session, "limited", status=429, complete=True)
+    shop.call(session, "cut", complete=False)
+    shop.call(session, "small", served_by="student")
+    shop.call(session, "no task").task_id = None
+    shop.call(session, "100% sure_ly")
+    session.commit()
+    assert await texts(api, shop.path, status="error") == ["cut", "limited"]
+    assert await texts(api, shop.path, status="429") == ["limited"]
+    assert len(await texts(api, shop.path, status="ok")) == 4
+    assert await texts(api, shop.path, served_by="student") == ["small"]
+    assert await texts(api, shop.path, task="none") == ["no task"]
+    assert len(await texts(api, shop.path, task=str(shop.task.id))) == 5
+    assert await texts(api, shop.path, q="100% SURE_") == ["100% sure_ly"]
+    assert await texts(api, shop.path, q="e_") == ["100% sure_ly"], "% and _ are letters, not wildcards"
+    assert (await api.get(shop.path, params={"status": "9xx"})).status_code == 400
+
+
+async def test_one_call_with_its_bodies(api: httpx.AsyncClient, session: Session, shop: Shop) -> None:
+    call = shop.call(session, "Where is my parcel?", request={"temperature": 0.2}, tags={"channel": "mail"})
+    session.commit()
+    found = (await api.get(f"{shop.path}/{call.id}")).json()
+    assert found["request"]["messages"][1] == {"role": "user", "content": "Where is my parcel?"}
+    assert found["request"]["temperature"] == 0.2
+    assert found["response"]["choices"][0]["message"]["content"] == '{"a": 1}'
+    assert (found["task"]["name"], found["upstream"]["name"], found["tags"]) == (
+        "Triage",
+        "frontier",
+        {"channel": "mail"},
+    )
+
+
+async def test_a_call_without_bodies(api: httpx.AsyncClient, session: Session, shop: Shop) -> None:
+    call = shop.call(session, "", message_hashes=None, response_hash=None)
+    call.request = None
+    session.commit()
+    found = (await api.get(f"{shop.path}/{call.id}")).json()
+    assert (found["request"], found["response"]) == (None, None)
+
+
+async def test_another_projects_calls_do_not_show(api: httpx.AsyncClient, session: Session, shop: Shop) -> None:
+    other = Shop(session, "other")
+    secret = other.call(session, "theirs")
+    session.commit()
+    assert await texts(api, shop.path) == []
+    assert (await api.get(f"{shop.path}/{secret.id}")).status_code == 404
+    assert (await api.get(f"{other.path}/{secret.id}")).status_code == 200
+
+
+class _Page:
+    async def is_disconnected(self) -> bool:
+        return False
+
+
+async def test_the_stream_tells_new_calls_once_late_ones_too(
+    api: httpx.AsyncClient, session: Session, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(router, "POLL_S", 0.01)
+    early = new_id()  # a slow call: it began before the others and is stored after them
+    shop.call(session, "known")
+    session.commit()
+    stream = router._events(shop.project.id, _Page(), CallFilter())  # type: ignore[arg-type]
+    assert await anext(stream) == ": connected\n\n"
+
+    with session_scope() as later:
+        shop.call(later, "new")
+    assert await _next_call(stream) == "new"
+    with session_scope() as later:
+        shop.call(later, "late", id=early)
+        shop.call(later, "newest")
+    assert [await _next_call(stream), await _next_call(stream)] == ["late", "newest"]
+    await stream.aclose()  # type: ignore[attr-defined]
+
+
+async def _next_call(stream: Any) -> str:
+    async for event in stream:
+        if event.startswith("event: call\n"):
+            row = json.loads(event.split("data: ", 1)[1])
+            assert UUID(row["id"])
+            return str(row["preview"])
+    raise AssertionError("the stream ended")

@@ -1,0 +1,104 @@
+"""Who answers: a switch needs evidence, a rollback needs none, and other projects' routes are out of reach."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy.orm import Session
+
+from gateway.admin.openapi import document
+from gateway.core.db import session_scope
+from tests import seeded
+from tests.e2e.world import World, build
+
+
+@pytest.fixture
+def world(session: Session) -> World:
+    made = build(session, calls=8)
+    session.commit()
+    return made
+
+
+async def route_now(api: httpx.AsyncClient, world: World) -> dict[str, Any]:
+    listed = (await api.get(f"/api/projects/{world.project.id}/routes")).json()
+    return next(route for route in listed if route["id"] == str(world.route.id))
+
+
+async def test_a_switch_and_back(api: httpx.AsyncClient, world: World) -> None:
+    path = f"/api/projects/{world.project.id}/routes/{world.route.id}"
+    live = {
+        "stage": "live",
+        "share": 1,
+        "student_id": str(world.student.id),
+        "evaluation_id": str(world.student.evaluation_id),
+        "reason": "the evidence suffices",
+    }
+    bare = await api.post(f"{path}/revisions", json=live | {"evaluation_id": None})
+    assert (bare.status_code, bare.json()["error"]["code"]) == (409, "evidence_missing")
+    assert (await route_now(api, world))["revision"]["number"] == 1
+
+    made = await api.post(f"{path}/revisions", json=live)
+    assert (made.status_code, made.json()) == (201, {"number": 2})
+    revision = (await route_now(api, world))["revision"]
+    assert (revision["stage"], revision["share"], revision["student"]["name"]) == ("live", 1, "support-triage-v1")
+
+    assert (await api.post(f"{path}/rollback")).json() == {"number": 3}
+    assert (await route_now(api, world))["revision"]["stage"] == "observe"
+    history = (await api.get(f"{path}/revisions")).json()
+    assert [(row["number"], row["stage"]) for row in history] == [(3, "observe"), (2, "live"), (1, "observe")]
+    nothing = await api.post(f"/api/projects/{world.project.id}/routes/{world.student.id}/rollback")
+    assert nothing.status_code == 404
+
+
+async def test_a_route_is_made_once(api: httpx.AsyncClient, world: World) -> None:
+    path = f"/api/projects/{world.project.id}/routes"
+    body = {"alias": "mini", "upstream_id": str(world.upstream.id), "upstream_model": "gpt-mini"}
+    made = await api.post(path, json=body)
+    assert (made.status_code, made.json()["revision"]) == (201, 1)
+    assert (await api.post(path, json=body)).json()["error"]["code"] == "route_exists"
+    assert (await api.post(path, json=body | {"upstream_id": str(world.student.id)})).status_code == 404
+
+
+async def test_students_with_their_engine(api: httpx.AsyncClient, world: World) -> None:
+    students = (await api.get(f"/api/projects/{world.project.id}/students")).json()
+    assert [(row["name"], row["deployment"]["state"]) for row in students] == [("support-triage-v1", "ready")]
+    deployment = students[0]["deployment"]["id"]
+    found = await api.get(f"/api/projects/{world.project.id}/deployments/{deployment}")
+    assert found.json()["state"] == "ready"
+
+
+async def test_no_row_of_another_project_is_reached(api: httpx.AsyncClient, world: World) -> None:
+    """Every route that names a row, asked for it under another project: 404, whatever the method."""
+    with session_scope() as later:
+        stranger = seeded.project(later, "stranger")
+    students = (await api.get(f"/api/projects/{world.project.id}/students")).json()
+    keys = (await api.get(f"/api/projects/{world.project.id}/keys")).json()
+    ids = {
+        "project_id": stranger.id,
+        "key_id": keys[0]["id"],
+        "upstream_id": world.upstream.id,
+        "call_id": world.calls[0].id,
+        "task_id": world.task.id,
+        "run_id": world.finished_run,
+        "evaluation_id": world.student.evaluation_id,
+        "route_id": world.route.id,
+        "deployment_id": students[0]["deployment"]["id"],
+    }
+    bodies: dict[str, dict[str, Any]] = {
+        "external": {"name": "x", "candidate": "grpo", "results": {str(world.student.id): True}},
+        "revisions": {"stage": "observe", "share": 0, "reason": "x"},
+        "runs": {"config": {}},
+    }
+    asked = 0
+    for template, operations in document()["paths"].items():
+        if template.count("{") < 2:
+            continue
+        for method in operations:
+            body = bodies.get(template.rsplit("/", 1)[-1], {}) if method in ("post", "patch") else None
+            response = await api.request(method, template.format(**ids), json=body)
+            assert response.status_code == 404, f"{method} {template}: {response.status_code} {response.text[:200]}"
+            asked += 1
+    assert asked > 15
+    assert (await route_now(api, world))["revision"]["number"] == 1
