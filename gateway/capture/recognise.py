@@ -37,15 +37,19 @@ class Recogniser:
 
     def assign(self) -> None:
         """Before the calls are stored: sets `task_id` where the task is known, or named by the app."""
+        # The named first: one of them may bring the prompt shape by which others are known.
         for parsed in self._batch:
-            project_id, slug = parsed.envelope.project_id, parsed.envelope.task_slug
-            fingerprint = parsed.values["fingerprint"]
-            if slug:
-                task = self._by_slug.get((project_id, service.slugify(slug))) or self._named(parsed, slug)
-            else:
-                task = self._by_fingerprint.get((project_id, fingerprint)) if fingerprint else None
-            if task is not None:
-                parsed.values["task_id"] = task.id
+            if slug := parsed.envelope.task_slug:
+                key = parsed.envelope.project_id, service.slugify(slug)
+                self._give(parsed, self._by_slug.get(key) or self._named(parsed, slug))
+        for parsed in self._batch:
+            if not parsed.envelope.task_slug and (fingerprint := parsed.values["fingerprint"]):
+                self._give(parsed, self._by_fingerprint.get((parsed.envelope.project_id, fingerprint)))
+
+    @staticmethod
+    def _give(parsed: Parsed, task: Task | None) -> None:
+        if task is not None:
+            parsed.values["task_id"] = task.id
 
     def suggest(self) -> None:
         """After the calls are stored: makes a task of every prompt shape that came often enough."""
