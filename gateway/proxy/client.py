@@ -31,7 +31,9 @@ class UpstreamClient:
     def __init__(self, connect_s: float, first_byte_s: float, idle_s: float) -> None:
         self._idle_s = idle_s
         self._first_byte_s = first_byte_s
-        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_s, sock_read=first_byte_s)
+        self._timeout = aiohttp.ClientTimeout(
+            total=None, connect=connect_s, sock_connect=connect_s, sock_read=first_byte_s
+        )
         self._session: aiohttp.ClientSession | None = None
 
     def start(self) -> None:
