@@ -27,12 +27,19 @@ class Answers:
 
 
 def answer(lab: Lab, rows: Sequence[DatasetRow]) -> Answers:
-    """The current weights' answers at temperature 0."""
-    began = time.monotonic()
+    """The current weights' answers at temperature 0; "" for a prompt longer than there is room for."""
+    room = lab.context_length - lab.max_new_tokens
     prompts = [lab.renderer.prompt(row.messages, row.tools) for row in rows]
-    samples = lab.sampler.sample(prompts, 1, SamplingParams(max_tokens=lab.max_new_tokens, temperature=0.0))
+    asked = [place for place, prompt in enumerate(prompts) if len(prompt) <= room]
+    params = SamplingParams(
+        max_tokens=lab.max_new_tokens, temperature=0.0, stop_token_ids=tuple(sorted(lab.renderer.eos_ids))
+    )
+    began = time.monotonic()
+    samples = lab.sampler.sample([prompts[place] for place in asked], 1, params)
     seconds = time.monotonic() - began
-    texts = [lab.renderer.decode(group[0].tokens) for group in samples]
+    texts = [""] * len(rows)
+    for place, group in zip(asked, samples, strict=True):
+        texts[place] = lab.renderer.decode(group[0].tokens)
     return Answers(texts, sum(len(group[0].tokens) for group in samples), seconds)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID
 
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.orm import Session
 
 from gateway.core.db import session_scope
@@ -75,10 +75,8 @@ class RunContext:
             try:
                 with session_scope() as session:
                     return write(session, lease.held(session, self.lease))
-            except DBAPIError as error:
-                if not error.connection_invalidated and error.orig is not None and not _is_away(error):
-                    raise
-                if time.monotonic() > deadline:
+            except (OperationalError, InterfaceError) as error:
+                if not _is_away(error) or time.monotonic() > deadline:
                     raise
                 log.warning("the database is away, trying again: %s", error.orig)
                 time.sleep(0.5)
@@ -91,6 +89,11 @@ class RunContext:
         """Adds a line to the run's story, and to the log."""
         log.info("%s: %s", kind, message)
         self.commit(lambda session, run: progress.add_event(session, run, kind, message))
+
+    def last_step(self, phase: Phase) -> int:
+        """The number of the phase's last finished step; 0 before the first."""
+        last = self.read(lambda session: progress.last_step(session, self.run_id, phase))
+        return last.step if last else 0
 
     def saved(self, phase: Phase) -> Saved:
         """The state after the phase's last finished step."""

@@ -29,8 +29,13 @@ from gateway.models import Run
 from gateway.runs import lease, progress
 from gateway.runs.lease import Lease, LeaseLost
 from gateway.runs.schemas import PHASES, Phase
+from rl.judge.rubric import RubricError
+from rl.render import RenderError
+from rl.trainer import TrainingError, UnsupportedModelError
+from rl.types import MaskError
 
 log = logging.getLogger(__name__)
+HOPELESS = (Hopeless, RenderError, MaskError, RubricError, TrainingError, UnsupportedModelError)
 BACK_OFF_S = (1.0, 10.0, 30.0)
 """Seconds before the next attempt, by the number of failures since the last finished step."""
 
@@ -98,7 +103,7 @@ def _work(held: Lease, heartbeat: Heartbeat) -> int:
         last_word("queued")
     except Paused as reason:
         last_word("paused", str(reason))
-    except Hopeless as error:
+    except HOPELESS as error:
         traceback.print_exc()
         last_word("failed", str(error))
     except StepdownError as error:

@@ -108,9 +108,7 @@ def _evaluate(
             f"{name}_win_rate": entry["judged"]["win_rate"] or 0.0,
             f"{name}_tokens_per_s": answers.tokens / max(answers.seconds, 1e-9),
         }
-        progress.finish_step(
-            session, run, "evaluate", step, metrics=metrics, seconds=time.monotonic() - began
-        )
+        progress.finish_step(session, run, "evaluate", step, metrics=metrics, seconds=time.monotonic() - began)
         return entry
 
     entry = ctx.commit(write)

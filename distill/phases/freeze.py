@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
+from uuid import UUID
 
-from rl.judge.rubric import default_rubric
 from sqlalchemy.orm import Session
 
 from distill.context import RunContext
@@ -14,6 +14,7 @@ from gateway.models import DatasetVersion, Run
 from gateway.rubrics import service as rubrics
 from gateway.runs import progress
 from gateway.tasks.service import get_task
+from rl.judge.rubric import default_rubric
 
 SEEN = 200
 """Examples that a first rubric is made from."""
@@ -42,11 +43,11 @@ def run(ctx: RunContext) -> None:
     ctx.event("dataset", f"Dataset version {version.version}: {kept} examples; left out: {out}.")
 
 
-def _rubric(session: Session, row: Run, version: DatasetVersion) -> object:
+def _rubric(session: Session, row: Run, version: DatasetVersion) -> UUID:
     """The task's rubric; its first is made from what the training examples look like."""
     known = rubrics.current(session, row.project_id, row.task_id)
     if known is not None:
         return known.id
     rows = datasets.train_rows(session, row.project_id, version.id)[:SEEN]
-    content = default_rubric([(example.messages, example.target) for example in rows])
-    return rubrics.add_version(session, row.project_id, row.task_id, content).id
+    guess = default_rubric([example.target.get("content") or "" for example in rows])
+    return rubrics.add_version(session, row.project_id, row.task_id, dict(guess.to_dict())).id

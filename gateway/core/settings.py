@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Literal
 
 from pydantic import AliasChoices, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -55,6 +56,10 @@ class Settings(BaseSettings):
         "0.10", description="Assumed price of one hour of the serving machine, for a student's cost."
     )
     vllm_threads: int = Field(0, description="CPU threads for vLLM; 0 means every core.")
+    sampler: Literal["vllm", "local"] = Field(
+        "vllm",
+        description="What samples during training: `vllm`, an engine of its own, or `local`, the trainer itself: slow.",
+    )
     lease_s: float = Field(30.0, description="Seconds a run's lease lasts without a heartbeat.")
     log_level: str = Field("info", description="debug, info, warning or error.")
 

@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 
 from gateway.capture.bodies import load_request, load_response
 from gateway.core.errors import StepdownError, not_found
+from gateway.core.jsontext import storable
 from gateway.core.messages import flatten
 from gateway.datasets import repository
 from gateway.datasets.schemas import SPLITS, DatasetRules, Example, Minimums, Split
@@ -139,7 +140,7 @@ def _example(session: Session, call: Call) -> Example | None:
         call_id=call.id,
         upstream_id=call.upstream_id,
         messages=told,
-        tools=request.get("tools") or None,
+        tools=storable(request.get("tools") or None),
         target=target,
         response_format=request.get("response_format"),
         fingerprint=call.fingerprint,
@@ -151,7 +152,7 @@ def _plain(message: object) -> dict[str, Any] | None:
     flat = flatten(message) if isinstance(message, Mapping) else {}
     if not isinstance(flat.get("content"), str):
         return None
-    return {key: flat[key] for key in _FIELDS if flat.get(key) not in (None, [])}
+    return {key: storable(flat[key]) for key in _FIELDS if flat.get(key) not in (None, [])}
 
 
 def _shape(examples: Sequence[Example]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 
 from gateway.core.clock import now
 from gateway.core.errors import StepdownError, not_found
+from gateway.core.jsontext import storable
 from gateway.evaluations import repository
 from gateway.evaluations.gate import GateOutcome, decide
 from gateway.evaluations.stats import betting, wilson
@@ -65,7 +66,7 @@ def record_candidate(
     """
     rows = [
         EvaluationOutput(
-            project_id=evaluation.project_id, evaluation_id=evaluation.id, candidate=candidate, **vars(output)
+            project_id=evaluation.project_id, evaluation_id=evaluation.id, candidate=candidate, **storable(vars(output))
         )
         for output in outputs
     ]

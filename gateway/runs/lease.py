@@ -11,6 +11,7 @@ from uuid import UUID
 from sqlalchemy.orm import Session
 
 from gateway.core.clock import now
+from gateway.core.jsontext import storable
 from gateway.models import Run
 from gateway.runs import progress
 from gateway.runs.repository import lease as repository
@@ -101,7 +102,7 @@ def held(session: Session, lease: Lease) -> Run:
 def retry_later(session: Session, lease: Lease, error: str, seconds: float) -> None:
     """After a failure that may pass: lets the lease end in `seconds`, when the sweep starts the run again."""
     run = held(session, lease)
-    run.error = error
+    run.error = storable(error)
     progress.add_event(session, run, "failure", f"{error} Trying again in {seconds:.0f} s.")
     session.flush()
     repository.extend(session, run.id, run.lease_epoch, None, seconds)
@@ -117,7 +118,7 @@ def hand_back(session: Session, lease: Lease) -> None:
 def stop(session: Session, lease: Lease, state: str, error: str | None = None) -> None:
     """Ends the work for good (`succeeded`, `failed`) or until somebody resumes it (`paused`)."""
     run = held(session, lease)
-    run.error = error
+    run.error = storable(error)
     _end(session, run, state, error or "The run has finished.")
 
 

@@ -14,6 +14,7 @@ from uuid import UUID
 from sqlalchemy.orm import Session
 
 from gateway.core.clock import now
+from gateway.core.jsontext import storable
 from gateway.models import Checkpoint, Rollout, Run, RunEvent, RunStep
 from gateway.runs.repository import progress as repository
 from gateway.runs.schemas import PHASES, Phase
@@ -67,7 +68,7 @@ def finish_step(
             seconds=seconds,
         ),
     )
-    records = [Rollout(run_id=run.id, project_id=run.project_id, step=step, **vars(r)) for r in rollouts]
+    records = [Rollout(run_id=run.id, project_id=run.project_id, step=step, **storable(vars(r))) for r in rollouts]
     repository.add(session, *records)
     run.attempts, run.error = 0, None
 
@@ -106,6 +107,7 @@ def enter_phase(session: Session, run: Run, phase: Phase) -> None:
 
 def add_event(session: Session, run: Run, kind: str, message: str) -> None:
     """Adds a line to the run's story."""
+    text: str = storable(message)
     repository.add(
-        session, RunEvent(run_id=run.id, project_id=run.project_id, kind=kind, message=message, created_at=now())
+        session, RunEvent(run_id=run.id, project_id=run.project_id, kind=kind, message=text, created_at=now())
     )

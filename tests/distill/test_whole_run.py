@@ -1,0 +1,155 @@
+"""A whole run in this process: real trainer, real judge's wire, real PostgreSQL; only the model is tiny."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from sqlalchemy import select
+
+from distill import train, trainers
+from gateway.core.db import session_scope
+from gateway.core.settings import settings
+from gateway.evaluations.service import gate
+from gateway.models import (
+    Checkpoint,
+    DatasetVersion,
+    Evaluation,
+    EvaluationOutput,
+    LedgerEntry,
+    Rollout,
+    Rubric,
+    Run,
+    RunEvent,
+    RunStep,
+)
+from gateway.runs import lease
+from gateway.students.service import release
+from tests.distill.conftest import CONFIG, Judge, row
+
+
+def take(run_id: UUID) -> int:
+    with session_scope() as session:
+        taken = lease.take(session, run_id, owner=trainers.my_name(), seconds=30)
+    assert taken is not None
+    assert taken.lease is not None
+    return taken.lease.epoch
+
+
+def trained(run_id: UUID, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Runs the trainer's main here, and puts this process back where it was."""
+    monkeypatch.chdir(Path.cwd())
+    return train.main([str(run_id), "--epoch", str(take(run_id))])
+
+
+def test_every_phase_leaves_what_it_promises(run_id: UUID, judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert trained(run_id, monkeypatch) == 0
+    with session_scope() as session:
+        run = session.get_one(Run, run_id)
+        assert (run.state, run.phase, run.error, run.attempts) == ("succeeded", "done", None, 0)
+        steps = session.execute(select(RunStep.phase, RunStep.step).order_by(RunStep.created_at, RunStep.step)).all()
+        numbers = {phase: [s for p, s in steps if p == phase] for phase in dict.fromkeys(p for p, _ in steps)}
+        assert list(numbers) == ["freeze", "sft", "grpo", "sft_all", "evaluate"]
+        assert numbers["sft"] == list(range(1, 7))
+        assert numbers["grpo"] == list(range(1, 5))
+        assert numbers["evaluate"] == [1, 2, 3, 4]
+        _check_rollouts(session.scalars(select(Rollout)).all())
+        version = session.get_one(DatasetVersion, run.dataset_version_id)
+        assert version.test_openings == 1
+        assert session.scalars(select(Rubric)).one().criteria[0]["name"] == "label_right"
+        _check_money(session.scalars(select(LedgerEntry)).all(), run, judge)
+        checkpoints = {c.phase: c for c in session.scalars(select(Checkpoint))}
+        assert set(checkpoints) == {"sft", "sft_all", "grpo"}
+        kinds = [event.kind for event in session.scalars(select(RunEvent).order_by(RunEvent.id))]
+        assert kinds[0] == "queued"
+        assert kinds[-1] == "succeeded"
+        assert kinds.count("evaluated") == 4
+    for phase, checkpoint in checkpoints.items():
+        kept = {folder.name for folder in (settings().runs_dir / str(run_id) / phase).iterdir()}
+        assert Path(checkpoint.path).name in kept
+        assert len(kept) <= 2, f"{phase} keeps more than its last and best state: {kept}"
+
+
+def test_the_evaluation_is_evidence_and_its_winner_can_be_released(
+    run_id: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert trained(run_id, monkeypatch) == 0
+    with session_scope() as session:
+        evaluation = session.scalars(select(Evaluation)).one()
+        assert evaluation.state == "finished"
+        assert set(evaluation.candidates) == {"base", "sft", "sft_all", "grpo"}
+        rows = session.scalars(select(EvaluationOutput)).all()
+        entry = evaluation.candidates[evaluation.winner or ""]
+        validation = {name: c["validation"]["judged"] for name, c in evaluation.candidates.items() if name != "base"}
+        assert validation[evaluation.winner or ""] == max(validation.values())
+        for name, candidate in evaluation.candidates.items():
+            outputs = [output for output in rows if output.candidate == name]
+            assert candidate["n"] == len(outputs) > 30
+            assert candidate["agreement"]["value"] == pytest.approx(sum(o.matches for o in outputs) / len(outputs))
+            scores = [output.score for output in outputs if output.score is not None]
+            assert candidate["judged"]["win_rate"] == pytest.approx(sum(scores) / len(scores))
+            assert candidate["engine"]["tokens"] > 0
+        # The teacher is always right here, so a student that is right ties, and one that is wrong loses.
+        for output in rows:
+            assert output.score == (0.5 if output.matches else 0.0)
+        folder = settings().models_dir / entry["weights"]
+        assert json.loads((folder / "config.json").read_text())["model_type"] == "llama"
+        assert (folder / "model.safetensors").stat().st_size > 0
+        assert gate(evaluation).outcome in ("failed", "undecided", "passed")
+        evaluation.bars = [{"kind": "agreement", "name": "agreement", "bar": 0.0}]
+        session.flush()
+        student, deployment = release(session, evaluation.project_id, evaluation.id)
+        assert deployment.state == "requested"
+        assert student.manifest["max_new_tokens"] == 11  # two tokens, a quarter more, and eight
+
+
+def test_a_failing_judge_is_tried_again_and_a_cap_pauses(
+    run_id: UUID, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rl.judge.scorer._PATIENCE_S", ())
+    monkeypatch.setattr("gateway.providers.chat.OpenAIChat._client", _impatient_client())
+    judge.broken = True
+    assert trained(run_id, monkeypatch) == 1
+    failed = row(run_id)
+    assert (failed.state, failed.phase) == ("running", "grpo")
+    assert "no usable answer" in (failed.error or "")
+    assert failed.lease_expires_at is not None
+    judge.broken = False
+    with session_scope() as session:
+        run = session.get_one(Run, run_id)
+        run.lease_expires_at = None
+        run.config = run.config | {"judge_spend_cap_usd": "0.004"}
+    assert trained(run_id, monkeypatch) == 0
+    paused = row(run_id)
+    assert paused.state == "paused"
+    assert "judge_spend_cap_usd" in (paused.error or "")
+    assert 0 < paused.judge_spend <= Decimal("0.004")
+    with session_scope() as session:
+        assert session.scalars(select(RunStep).where(RunStep.phase == "grpo")).first() is None
+
+
+def _impatient_client() -> property:
+    import openai
+
+    return property(lambda self: openai.AsyncOpenAI(base_url=self.spec.base_url, api_key="k", timeout=5, max_retries=0))
+
+
+def _check_rollouts(rollouts: list[Rollout]) -> None:
+    for step in range(1, CONFIG["grpo_steps"] + 1):
+        group = [r for r in rollouts if r.step == step and r.group == 0]
+        assert sorted(r.index for r in group) == [-1, 0, 1, 2, 3]
+        anchor = next(r for r in group if r.index == -1)
+        assert anchor.completion in ("a", "b")
+        assert anchor.reward == 1.0
+        assert anchor.advantage is None
+        assert all(r.reward is not None for r in group)
+
+
+def _check_money(entries: list[LedgerEntry], run: Run, judge: Judge) -> None:
+    assert len(entries) == len(judge.asked) > 0
+    assert {entry.kind for entry in entries} == {"judge"}
+    assert {entry.amount for entry in entries} == {Decimal("0.00024")}  # 120 tokens at 2 USD a million
+    assert run.judge_spend == sum(entry.amount for entry in entries)
