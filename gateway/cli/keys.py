@@ -33,11 +33,11 @@ def list_keys(project: Project = "default") -> None:
 
 
 @app.command()
-def revoke(key: Annotated[str, typer.Argument(help="Its id or prefix.")], project: Project = "default") -> None:
+def revoke(key: Annotated[str, typer.Argument(help="Its id or beginning.")], project: Project = "default") -> None:
     """Refuse a key from now on."""
     project_uuid = project_id(project)
     keys = call("GET", f"/api/projects/{project_uuid}/keys")
-    found = [each for each in keys if key in (each["id"], each["prefix"])]
+    found = [each for each in keys if key == each["id"] or key.startswith(each["prefix"])]
     if len(found) != 1:
         raise StepdownError(
             404,

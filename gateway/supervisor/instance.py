@@ -42,7 +42,7 @@ def read_state(home: Path) -> State | None:
     try:
         raw = json.loads((home / "state.json").read_text())
         return State(**{**raw, "supervisor": Identity(**raw["supervisor"])})
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
@@ -105,8 +105,8 @@ def end_orphans(home: Path) -> list[str]:
         if identity.alive():
             names.append(child["name"])
             end(family(identity.pid), grace_s=5)
-    strays = marked(MARK, state.token)
-    end(strays, grace_s=5)
+    last = {process.pid for child in engines for process in family(child["pid"])}
+    end([stray for stray in marked(MARK, state.token) if stray.pid not in last], grace_s=5)
     for child in engines:
         identity = Identity(child["pid"], child["started"])
         if identity.alive():

@@ -12,7 +12,7 @@ from gateway.core.settings import Settings
 from gateway.supervisor.service import Command, HttpCommand, Policy, Stage, python
 
 _ESSENTIAL = Policy(give_up="before_ready", quick_s=60.0)
-_ONCE = Policy(once=True, give_up="always", quick_s=math.inf)
+_ONCE = Policy(once=True, give_up="always", quick_s=math.inf, deaths=3, first_delay_s=1.0)
 _HELPFUL = Policy()
 
 
@@ -50,7 +50,8 @@ def stages(settings: Settings, home: Path) -> list[Stage]:
     if settings.redis_url is None:
         engines.append((EmbeddedEngine(Valkey(home), "redis"), _ESSENTIAL))
     celery = python("-m", "celery", "-A", "distill.app")
-    schedule = str(home / "beat.schedule")
+    schedule = home / "beat" / "schedule"
+    schedule.parent.mkdir(exist_ok=True)
     return [
         engines,
         [(Command("bootstrap", python("-m", "gateway.supervisor.bootstrap")), _ONCE)],

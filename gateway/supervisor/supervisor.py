@@ -91,6 +91,7 @@ class Supervisor:
                 self.deployments.tick()
             if self.state.phase == "starting":
                 self.state.phase = "up"
+                self._report()
                 self.view.say(f"Everything runs, after {time.monotonic() - self._began:.1f} s. Ctrl-C stops it all.")
         self._report()
 
