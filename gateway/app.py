@@ -33,6 +33,18 @@ from gateway.routing.refresh import SnapshotHolder
 log = logging.getLogger(__name__)
 DASHBOARD = Path(__file__).parents[1] / "web" / "dist"
 GRACE_S = 30
+_PAGE_HEADERS = {
+    "cache-control": "no-cache",
+    # Only our own files run in the page, and no other site may show it in a frame.
+    "content-security-policy": (
+        "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; "
+        "frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+}
+# Built files carry a hash of their content in their name.
+_ASSET_HEADERS = {"cache-control": "public, max-age=31536000, immutable", "x-content-type-options": "nosniff"}
 
 
 class Gateway(FastAPI):
@@ -140,9 +152,9 @@ async def _dashboard(path: str) -> Response:
     root = DASHBOARD.resolve()
     file = (root / path).resolve()
     if path and file.is_relative_to(root) and file.is_file():
-        return FileResponse(file)
+        return FileResponse(file, headers=_ASSET_HEADERS if path.startswith("assets/") else _PAGE_HEADERS)
     if (root / "index.html").is_file() and not path.startswith("api/"):
-        return FileResponse(root / "index.html", headers={"cache-control": "no-cache"})
+        return FileResponse(root / "index.html", headers=_PAGE_HEADERS)
     error = StepdownError(404, "not_found", f"There is nothing at /{path}.", hint="`make web` builds the dashboard.")
     return JSONResponse(error.openai_body(), status_code=404)
 

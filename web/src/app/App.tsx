@@ -21,7 +21,7 @@ import { Home, Shell } from "./Shell";
 
 function onError(error: Error) {
   // An expired session anywhere leads back to the sign-in page.
-  if (error instanceof ApiError && error.status === 401)
+  if (error instanceof ApiError && error.code === "admin_token_required")
     void client.resetQueries({ queryKey: session.queryKey });
 }
 

@@ -78,8 +78,10 @@ export function chartOptions(
       y: {
         range: (_, min, max) => {
           const [low, high] = latest.current.yRange ?? [kind === "bars" ? 0 : null, null];
-          const [softMin, softMax] = uPlot.rangeNum(min ?? 0, max ?? 1, 0.1, true);
-          return [low ?? softMin ?? 0, high ?? (softMax || 1)];
+          // All zeros leave no range of their own: then from 0 to 1.
+          const flat = !min && !max;
+          const [softMin, softMax] = uPlot.rangeNum(min ?? 0, flat ? 1 : (max ?? 1), 0.1, true);
+          return [low ?? softMin ?? 0, high ?? softMax ?? 1];
         },
       },
     },

@@ -1,0 +1,126 @@
+// Drives the dashboard as its user would: node e2e/dashboard.mjs URL TOKEN
+// Before it looks for something new it prints `want NAME` and waits for a line on stdin: the test makes it happen.
+import assert from "node:assert/strict";
+import { createInterface } from "node:readline";
+import { launch, signIn } from "./browser.mjs";
+
+const [url, token] = process.argv.slice(2);
+const replies = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+
+async function want(name) {
+  console.log(`want ${name}`);
+  await replies.next();
+}
+
+const browser = await launch();
+const page = await browser.open({ colorScheme: "light" });
+page.setDefaultTimeout(20_000);
+const go = (name) => page.getByRole("navigation", { name: "Main" }).getByRole("link", { name }).click();
+const heading = (name) => page.getByRole("heading", { level: 1, name }).waitFor();
+const done = (what) => console.log(`ok ${what}`);
+
+try {
+  await page.goto(url);
+  await page.getByLabel("Admin token").fill("wrong");
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("alert").filter({ hasText: "not the admin token" }).waitFor();
+  done("a wrong token is refused in words");
+
+  await signIn(page, url, token);
+  await heading("Overview");
+  assert.deepEqual(
+    (await page.context().cookies()).map((cookie) => [cookie.httpOnly, cookie.sameSite]),
+    [[true, "Strict"]],
+  );
+  done("the right token opens the overview");
+
+  await go("Calls");
+  await page.getByText("live", { exact: true }).waitFor();
+  await want("call");
+  await page.getByRole("button", { name: /Is this one seen live\?/ }).click();
+  const drawer = page.getByRole("dialog");
+  await drawer.getByText('"delivery_delay"').waitFor();
+  await page.keyboard.press("Escape");
+  await drawer.waitFor({ state: "detached" });
+  done("a call appears live and opens");
+
+  await page.getByLabel("Search messages and answers").fill("no such text anywhere");
+  await page.getByText("No call fits these filters").waitFor();
+  done("filters narrow the list");
+
+  await go("Runs");
+  await page
+    .getByRole("row", { name: /running/ })
+    .getByRole("link")
+    .click();
+  await page.getByRole("figure", { name: "Reward" }).waitFor();
+  for (const name of ["Margin", "Loss", "Groups", "Length", "Mismatch"])
+    assert.equal(await page.getByRole("figure", { name }).locator("canvas").count(), 1, name);
+  await page.getByText("12 / 30 steps").waitFor();
+  await want("step");
+  await page.getByText("13 / 30 steps").waitFor();
+  await page.getByRole("figure", { name: "Reward" }).getByText("step 13").waitFor();
+  done("a run shows its curves and the next step");
+
+  await page.getByRole("tab", { name: "Rollouts" }).click();
+  await page.getByRole("heading", { name: "Completions" }).waitFor();
+  await page.getByText("teacher", { exact: true }).waitFor();
+  done("rollouts show with the anchor marked");
+
+  await go("Runs");
+  await page
+    .getByRole("row", { name: /succeeded/ })
+    .getByRole("link")
+    .click();
+  await page.getByRole("img", { name: /^GRPO: win rate over the teacher/ }).waitFor();
+  await page.getByRole("link", { name: "Browse outputs" }).click();
+  await page.getByText("judged better").first().waitFor();
+  done("evidence shows with intervals and outputs");
+
+  await go("Routes");
+  const row = page.getByRole("row", { name: /Support tickets/ });
+  await row.getByText("observe", { exact: true }).waitFor();
+  await row.getByRole("button", { name: "Change" }).click();
+  await page.getByRole("button", { name: "live", exact: true }).click();
+  await page.getByRole("button", { name: "Put in force" }).click();
+  await row.getByText("live", { exact: true }).waitFor();
+  await want("live");
+  done("a route is switched to the student");
+
+  await row.getByRole("button", { name: "Roll back" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Roll back" }).click();
+  await row.getByText("observe", { exact: true }).waitFor();
+  await want("observe");
+  done("and back");
+
+  for (const name of ["Tasks", "Usage", "Keys & upstreams"]) {
+    await go(name);
+    await heading(name);
+    await page.getByRole("table").first().waitFor();
+  }
+  done("the other pages show");
+
+  const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  const light = await paper();
+  await page.getByRole("button", { name: "Dark" }).click();
+  assert.notEqual(await paper(), light);
+  done("dark is another colour");
+
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByLabel("Admin token").waitFor();
+  await page.reload();
+  await page.getByLabel("Admin token").waitFor();
+  done("signing out ends it");
+
+  const unexpected = browser.complaints.filter((text) => !text.includes("401 (Unauthorized)"));
+  assert.deepEqual(unexpected, []);
+  assert.equal(browser.complaints.length, 1, "the one 401 is the wrong token's");
+  done("no page complained");
+} catch (error) {
+  console.log(`on ${page.url()}\n${await page.locator("body").innerText()}`);
+  console.log(browser.complaints.join("\n"));
+  throw error;
+} finally {
+  await browser.close();
+}
+process.exit(0);
