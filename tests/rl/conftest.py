@@ -4,8 +4,13 @@ from pathlib import Path
 
 import pytest
 import torch
+import transformers
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+# One thread: with two, tiny operations on a busy machine mostly wait for each other.
+torch.set_num_threads(1)
+transformers.utils.logging.disable_progress_bar()
 
 TEMPLATE = (
     "{% for message in messages %}<|{{ message['role'] }}|>{{ message['content'] }}<|end|>{% endfor %}"
