@@ -46,6 +46,7 @@ def dashboard() -> None:
         pytest.skip("web/node_modules is missing: `npm ci` in web/ has not run")
     built = WEB / "dist" / "index.html"
     sources = [path for folder in ("src", "public") for path in (WEB / folder).rglob("*") if path.is_file()]
+    sources += [WEB / "vite.config.ts", WEB / "index.html", WEB / "openapi.json", WEB / "package.json"]
     newest = max(path.stat().st_mtime for path in sources)
     if not built.is_file() or built.stat().st_mtime < newest:
         npm = WHEEL / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"

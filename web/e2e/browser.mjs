@@ -25,7 +25,8 @@ export async function launch() {
     });
     const page = await context.newPage();
     page.on("console", (message) => {
-      if (message.type() === "error" || message.type() === "warning") complaints.push(message.text());
+      if (message.type() === "error" || message.type() === "warning")
+        complaints.push(message.text().slice(0, 400));
     });
     page.on("pageerror", (error) => complaints.push(String(error)));
     return page;
