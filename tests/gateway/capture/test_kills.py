@@ -23,6 +23,7 @@ from tests.gateway.world import (
     MockUpstream,
     charges,
     chat_body,
+    pause,
     request_body,
     seed,
     stored_calls,
@@ -69,7 +70,8 @@ def test_kill_9_of_the_gateway_after_the_last_byte(database: str, upstream: Mock
     with gateway_process() as (process, client):
         for _ in range(20):
             answered.append(ask(client, rows.key).headers["x-stepdown-request-id"])
-        upstream.reply = streamed(*stream_events("a"))
+        # The upstream keeps its connection open behind [DONE]: only the record made before it can save this call.
+        upstream.reply = streamed(*stream_events("a"), pause(20))
         with client.stream(
             "POST", "/v1/chat/completions", json=request_body(stream=True),
             headers={"authorization": f"Bearer {rows.key}"},

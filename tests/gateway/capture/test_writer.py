@@ -277,6 +277,14 @@ def test_answers_that_were_stopped_are_whole_but_not_learned(spool: Spool, rows:
     assert (call.complete, call.trainable) == (True, False)
 
 
+@pytest.mark.parametrize("fields", [{"cut": "client_hangup"}, {"status": 500}])
+def test_an_answer_that_seems_whole_but_was_not_is_not_learned(
+    spool: Spool, rows: Rows, fields: dict[str, Any]
+) -> None:
+    put(spool, rows, **fields)
+    assert not stored_calls()[0].trainable
+
+
 def test_an_empty_answer_is_not_learned(spool: Spool, rows: Rows) -> None:
     put(spool, rows, answer=chat_body(""))
     assert not stored_calls()[0].trainable

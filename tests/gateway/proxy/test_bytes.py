@@ -5,11 +5,13 @@ from __future__ import annotations
 import gzip
 import zlib
 
+import msgspec
 import pytest
 import zstandard
 
 from gateway.capture.bodies import load_request, load_response
 from gateway.core.db import session_scope
+from gateway.models import Route, Upstream
 from tests.gateway.world import UPSTREAM_KEY, Reply, World, chat_body, request_body, stored_calls
 
 ODD = (
@@ -71,6 +73,15 @@ def test_the_clients_key_stays_and_the_upstreams_goes(world: World) -> None:
     assert world.rows.key not in str(seen.headers) + seen.body.decode()
 
 
+def test_an_upstream_without_a_credential_gets_no_key_at_all(world: World) -> None:
+    with session_scope() as session:
+        session.query(Upstream).update({"credential": None})
+    world.refresh()
+    assert world.post(request_body()).status_code == 200
+    assert world.upstream.seen[0].header("authorization") is None
+    assert world.rows.key not in str(world.upstream.seen[0].headers)
+
+
 def test_a_query_passes_on(world: World) -> None:
     world.post(request_body(), path="/v1/chat/completions?api-version=2024-10-21&x=%2F")
     assert world.upstream.seen[0].query == "api-version=2024-10-21&x=%2F"
@@ -118,13 +129,9 @@ def test_a_compressed_answer_passes_as_it_is_and_is_read_for_the_record(world: W
 
 def test_another_model_name_upstream_changes_only_the_model(world: World) -> None:
     with session_scope() as session:
-        from gateway.models import Route
-
         session.query(Route).update({"upstream_model": "gpt-5-mini"})
     world.refresh()
     world.post(ODD)
-    import msgspec
-
     sent, given = msgspec.json.decode(world.upstream.seen[0].body), msgspec.json.decode(ODD)
     assert list(sent) == list(given)
     assert sent == given | {"model": "gpt-5-mini"}
