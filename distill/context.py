@@ -131,6 +131,15 @@ class RunContext:
         self.commit(write)
         self._forget(phase, folder)
 
+    def take_over(self, source: Phase, target: Phase) -> None:
+        """Makes what `source` has done the beginning of `target`: its steps, its last state, its best checkpoint."""
+        last = self.read(lambda session: progress.last_step(session, self.run_id, source))
+        assert last is not None, f"{source} has a step"
+        folder = self._state(target, last.step, self.lease.epoch)
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(self._state(source, last.step, last.epoch), folder)
+        self.commit(lambda session, run: progress.take_over(session, run, source, target))
+
     def best(self, phase: Phase) -> tuple[UUID, Path, dict[str, Any]] | None:
         """The phase's chosen checkpoint: its id, folder and validation; None where the phase has none."""
         found = self.read(lambda session: progress.checkpoint(session, self.run_id, phase))

@@ -1,7 +1,7 @@
 """Owns the supervised phases: `sft`, the short warm start, and `sft_all`, the honest rival.
 
 `sft_all` learns from the same calls until exact agreement with the teacher on validation has stopped rising. Both
-start from the base model and keep the checkpoint with the best agreement.
+start from the base model and keep the checkpoint with the best agreement. The rival is the warm start, carried on.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ def run(ctx: RunContext, lab: Lab, phase: Literal["sft", "sft_all"]) -> None:
     """Every step: a batch, its gradient, an optimizer step; now and then a look at validation."""
     config = ctx.config
     planned = config.warm_start_steps if phase == "sft" else config.sft_all_steps
+    if phase == "sft_all":
+        _take_over_warm_start(ctx, planned)
     saved = ctx.saved(phase)
     best, stale = saved.memory.get("best", -1.0), saved.memory.get("stale", 0)
     if saved.step >= planned or _has_plateau(ctx, phase, stale):
@@ -38,7 +40,7 @@ def run(ctx: RunContext, lab: Lab, phase: Literal["sft", "sft_all"]) -> None:
 
     for step in range(saved.step + 1, planned + 1):
         began = time.monotonic()
-        batch = [data[i] for i in batch_of(f"{config.seed}/{phase}", step, len(data), config.sft_batch)]
+        batch = [data[i] for i in batch_of(str(config.seed), step, len(data), config.sft_batch)]
         stats = trainer.forward_backward(batch, LossSpec("cross_entropy"))
         rate = warmed_up(lab.sft_rate(trainer), step - 1, WARMUP_STEPS)
         norm = trainer.optim_step(rate)
@@ -63,6 +65,14 @@ def run(ctx: RunContext, lab: Lab, phase: Literal["sft", "sft_all"]) -> None:
         if _has_plateau(ctx, phase, stale):
             ctx.event("plateau", f"Agreement on validation stopped at {best:.1%} by step {step}: {phase} ends.")
             return
+
+
+def _take_over_warm_start(ctx: RunContext, planned: int) -> None:
+    """The rival's first steps would be the warm start's again: same data, order, rate, optimizer. Once is enough."""
+    warm = ctx.last_step("sft")
+    if 0 < warm <= planned and ctx.last_step("sft_all") == 0:
+        ctx.take_over("sft", "sft_all")
+        ctx.event("shared", f"The first {warm} steps of sft_all are the warm start's: they are not done twice.")
 
 
 def _has_plateau(ctx: RunContext, phase: str, stale: int) -> bool:

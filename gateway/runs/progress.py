@@ -6,7 +6,7 @@ Every function that takes a run wants it locked under its epoch (`gateway.runs.l
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -43,7 +43,7 @@ def finish_step(
     phase: Phase,
     step: int,
     *,
-    metrics: dict[str, float],
+    metrics: Mapping[str, float | None],
     seconds: float,
     rollouts: Sequence[RolloutRecord] = (),
 ) -> None:
@@ -64,7 +64,7 @@ def finish_step(
             step=step,
             project_id=run.project_id,
             epoch=run.lease_epoch,
-            metrics={name: value if math.isfinite(value) else None for name, value in metrics.items()},
+            metrics={name: value if math.isfinite(value or 0) else None for name, value in metrics.items()},
             seconds=seconds,
         ),
     )
@@ -81,6 +81,15 @@ def last_step(session: Session, run_id: UUID, phase: Phase) -> RunStep | None:
 def checkpoint(session: Session, run_id: UUID, phase: Phase) -> Checkpoint | None:
     """The phase's best checkpoint so far."""
     return repository.checkpoint(session, run_id, phase)
+
+
+def take_over(session: Session, run: Run, source: Phase, target: Phase) -> None:
+    """Writes the steps of `source` as the first of `target` too, with its best checkpoint."""
+    for step in repository.steps(session, run.id, source):
+        finish_step(session, run, target, step.step, metrics=step.metrics, seconds=step.seconds)
+    best = repository.checkpoint(session, run.id, source)
+    if best is not None:
+        keep_checkpoint(session, run, target, best.step, path=best.path, validation=best.validation)
 
 
 def keep_checkpoint(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import delete, func, select, update
@@ -30,10 +29,10 @@ def last_step(session: Session, run_id: UUID, phase: str) -> RunStep | None:
     return session.scalars(query.order_by(RunStep.step.desc()).limit(1)).one_or_none()
 
 
-def step_metrics(session: Session, run_id: UUID, phase: str) -> Sequence[tuple[int, dict[str, Any]]]:
-    """(step, metrics) of every finished step of a phase, in order."""
-    query = select(RunStep.step, RunStep.metrics).where(RunStep.run_id == run_id, RunStep.phase == phase)
-    return [(number, metrics) for number, metrics in session.execute(query.order_by(RunStep.step))]
+def steps(session: Session, run_id: UUID, phase: str) -> Sequence[RunStep]:
+    """Every finished step of a phase, in order."""
+    query = select(RunStep).where(RunStep.run_id == run_id, RunStep.phase == phase)
+    return session.scalars(query.order_by(RunStep.step)).all()
 
 
 def checkpoint(session: Session, run_id: UUID, phase: str) -> Checkpoint | None:
