@@ -74,7 +74,25 @@ def prepare(api: Api, upstream: Upstream, prices: Mapping[str, str] | None, base
         }
     )
     api.create_route(upstream.model, upstream_id, upstream.model)
-    return Project(name, upstream_id, app.Endpoint(f"{api.url}/v1", api.create_key("demo app"), upstream.model))
+    project = Project(name, upstream_id, app.Endpoint(f"{api.url}/v1", api.create_key("demo app"), upstream.model))
+    wait_until_known(project)
+    return project
+
+
+def wait_until_known(project: Project) -> None:
+    """Returns once the data plane knows the new key and its route: it looks for changes a few times a second."""
+    deadline = time.monotonic() + ROUTE_S
+    last: object = None
+    with openai.OpenAI(base_url=project.endpoint.base_url, api_key=project.endpoint.api_key) as client:
+        while time.monotonic() < deadline:
+            try:
+                last = [model.id for model in client.models.list()]
+                if project.model in last:
+                    return
+            except openai.OpenAIError as error:
+                last = error
+            time.sleep(POLL_S)
+    raise DemoError(f"After {ROUTE_S:.0f} s the gateway does not offer {project.model} to the new key: {last}")
 
 
 def send(
