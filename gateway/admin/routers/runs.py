@@ -7,7 +7,7 @@ from uuid import UUID
 
 from fastapi import Query, status
 
-from gateway.admin.edge import Database, ProjectId, admin_router
+from gateway.admin.edge import Database, ProjectId, admin_router, wake
 from gateway.admin.repository import evaluations as evidence
 from gateway.admin.repository import runs as repository
 from gateway.admin.repository.runs import RunView
@@ -17,7 +17,6 @@ from gateway.admin.schemas.evaluations import EvaluationOut
 from gateway.admin.schemas.runs import EventOut, RunDetail, RunRow, StepOut, StepRollouts
 from gateway.admin.timeline import timeline
 from gateway.core.errors import StepdownError, not_found
-from gateway.core.jobs import enqueue
 from gateway.models import Run
 from gateway.runs import service as runs
 
@@ -92,7 +91,7 @@ async def resume_run(project_id: ProjectId, run_id: UUID, db: Database) -> None:
     """Takes up a paused, failed or cancelled run from its last finished step."""
     run: Run = await db.run_sync(lambda session: runs.resume_run(session, project_id, run_id))
     await db.commit()
-    enqueue("distill.advance", run.id, queue="train")
+    await wake(run.id)
 
 
 @router.get("/{run_id}/steps")

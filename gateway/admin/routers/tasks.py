@@ -8,14 +8,13 @@ from uuid import UUID
 
 from fastapi import status
 
-from gateway.admin.edge import Database, ProjectId, admin_router
+from gateway.admin.edge import Database, ProjectId, admin_router, wake
 from gateway.admin.repository import tasks as repository
 from gateway.admin.schemas.common import Created, Named
 from gateway.admin.schemas.runs import RunIn
 from gateway.admin.schemas.tasks import RubricOut, RunConfigOut, RunDefaults, TaskDetail, TaskPatch, TaskRow
 from gateway.core.clock import now
 from gateway.core.errors import not_found
-from gateway.core.jobs import enqueue
 from gateway.runs import service as runs
 from gateway.runs.schemas import parse_bars
 from gateway.tasks import service as tasks
@@ -73,5 +72,5 @@ async def start_run(project_id: ProjectId, task_id: UUID, body: RunIn, db: Datab
         )
     )
     await db.commit()
-    enqueue("distill.advance", run.id, queue="train")
+    await wake(run.id)
     return Created(id=run.id)

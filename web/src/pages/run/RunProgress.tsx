@@ -27,7 +27,7 @@ export function RunProgress({ run }: { run: Schemas["RunRow"] }) {
         max={run.steps_planned}
         tone={tone}
       />
-      <span className="num dim" style={{ fontSize: 12 }}>
+      <span className="num dim" style={{ fontSize: 12, whiteSpace: "nowrap" }}>
         {count(run.steps_done)} / {count(run.steps_planned)} steps
       </span>
     </div>
