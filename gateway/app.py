@@ -73,9 +73,6 @@ class Gateway(FastAPI):
         self._client.start()
         await self.snapshots.start()
         self.translator.start()
-        # What was loaded by now stays: the collector need not walk it again while calls wait.
-        gc.collect()
-        gc.freeze()
 
     async def shut(self) -> None:
         """Ends it, the spool last."""
@@ -191,8 +188,12 @@ def serve(host: str, port: int) -> None:
     logging.basicConfig(level=settings().log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     listener = listen(host, port)
     logging.getLogger("uvicorn.error").addFilter(_NoCutLines())
+    app = create_app()
+    # What was loaded by now stays: the collector need not walk it again while calls wait.
+    gc.collect()
+    gc.freeze()
     config = uvicorn.Config(
-        create_app(),
+        app,
         loop="uvloop",
         http="httptools",
         ws="none",

@@ -87,13 +87,14 @@ def test_a_query_passes_on(world: World) -> None:
     assert world.upstream.seen[0].query == "api-version=2024-10-21&x=%2F"
 
 
-@pytest.mark.parametrize(
-    "path", ["/v1/chat/completions/", "/v1//chat/completions", "//v1/chat/completions", "/v1/v1/chat/completions",
-             "/chat/completions"]
-)  # fmt: skip
-def test_slips_in_the_path_are_tolerated(world: World, path: str) -> None:
-    assert world.post(request_body(), path=path).status_code == 200
-    assert world.upstream.seen[0].path == "/v1/chat/completions"
+def test_slips_in_the_path_are_tolerated(world: World) -> None:
+    for path in (
+        "/v1/chat/completions/", "/v1//chat/completions", "//v1/chat/completions", "/v1/v1/chat/completions",
+        "/chat/completions",
+    ):  # fmt: skip
+        assert world.post(request_body(), path=path).status_code == 200, path
+    assert {s.path for s in world.upstream.seen} == {"/v1/chat/completions"}
+    assert len(world.upstream.seen) == 5
 
 
 @pytest.mark.parametrize(

@@ -69,14 +69,14 @@ def test_an_unknown_model_names_the_known_ones(world: World) -> None:
     assert (call.served_by, call.status, call.trainable) == ("gateway", 404, False)
 
 
-@pytest.mark.parametrize("body", [b"", b'{"model":"gpt-4o"', b"[1]", b"null", b'"gpt-4o"', b"\xff\xfe{}", b"[" * 9999])
-def test_malformed_json(world: World, body: bytes) -> None:
-    refused(world.post(body), 400, "malformed_json", "JSON")
+def test_malformed_json(world: World) -> None:
+    for body in (b"", b'{"model":"gpt-4o"', b"[1]", b"null", b'"gpt-4o"', b"\xff\xfe{}", b"[" * 9999):
+        refused(world.post(body), 400, "malformed_json", "JSON")
 
 
-@pytest.mark.parametrize("body", [{}, {"model": None}, {"model": 7}, {"model": ""}])
-def test_a_request_without_a_model(world: World, body: dict) -> None:
-    refused(world.post(body), 400, "model_missing", "model")
+def test_a_request_without_a_model(world: World) -> None:
+    for body in ({}, {"model": None}, {"model": 7}, {"model": ""}):
+        refused(world.post(body), 400, "model_missing", "model")
 
 
 def test_damaged_and_unknown_encodings(world: World) -> None:
