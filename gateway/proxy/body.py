@@ -19,23 +19,20 @@ async def read_body(receive: Receive, headers: ClientHeaders, limit: int) -> byt
         if not headers.expects:  # a client that asks before it sends need not send at all
             await _drain(receive, limit * _DRAINED)
         raise too_large(limit)
-    message = await receive()
-    if message["type"] == "http.disconnect":
-        return None
-    body: bytes = message.get("body", b"")
-    if not message.get("more_body"):
-        return body
-    pieces, size = [body], len(body)
-    while message.get("more_body"):
+    pieces: list[bytes] = []
+    size, more = 0, True
+    while more:
         message = await receive()
         if message["type"] == "http.disconnect":
             return None
         pieces.append(message.get("body", b""))
+        more = message.get("more_body", False)
         size += len(pieces[-1])
         if size > limit:
-            await _drain(receive, limit * _DRAINED)
+            if more:
+                await _drain(receive, limit * _DRAINED)
             raise too_large(limit)
-    return b"".join(pieces)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 async def _drain(receive: Receive, at_most: int) -> None:
