@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 from uuid import UUID
@@ -130,9 +131,10 @@ async def test_the_stream_tells_new_calls_once_late_ones_too(
 
 
 async def _next_call(stream: Any) -> str:
-    async for event in stream:
-        if event.startswith("event: call\n"):
-            row = json.loads(event.split("data: ", 1)[1])
-            assert UUID(row["id"])
-            return str(row["preview"])
+    async with asyncio.timeout(20):
+        async for event in stream:
+            if event.startswith("event: call\n"):
+                row = json.loads(event.split("data: ", 1)[1])
+                assert UUID(row["id"])
+                return str(row["preview"])
     raise AssertionError("the stream ended")
