@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from time import perf_counter_ns, time_ns
 
 from prometheus_client import Counter
@@ -82,8 +83,8 @@ class Call:
         if self.decision is None or self.served_by == "gateway":
             return b"gateway"
         if self.served_by == "student" and self.decision.student is not None:
-            return b"student:" + header_value(self.decision.student.name)
-        return b"upstream:" + header_value(self.decision.route.upstream.name)
+            return header_value(f"student:{self.decision.student.name}")
+        return header_value(f"upstream:{self.decision.route.upstream.name}")
 
     def record(self, encoding: str | None = None, error: str | None = None) -> None:
         """Appends the call to the spool, once. To be called before the last byte of the answer leaves."""
@@ -144,6 +145,7 @@ class Call:
         return tokens, answer.finish_reason if answer.whole else None
 
 
+@lru_cache(maxsize=256)
 def capture_mode(*wished: str | None) -> str:
     """The most reserved of several wishes: off, metadata or full. A word that we do not know counts as off."""
     return _MODES[min(_MODES.index(w) if w in _MODES else 0 for w in wished if w is not None)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from multidict import CIMultiDict
 
@@ -21,6 +22,12 @@ _DECODABLE = ("gzip", "deflate", "zstd", "identity")
 Headers = list[tuple[bytes, bytes]]
 
 
+@lru_cache(maxsize=512)
+def _sent_on(name: bytes) -> str | None:
+    """The name under which a client's header is sent on; None for those that are not."""
+    return None if name in _NOT_SENT_ON or name.startswith(_OURS) else name.decode("latin-1")
+
+
 class ClientHeaders:
     """What the client's headers say to us, and the rest, to send on."""
 
@@ -35,18 +42,19 @@ class ClientHeaders:
         self.accept = ""
         self.expects = False
         self.forward: list[tuple[str, str]] = []
-        dropped: set[bytes] | None = None
+        dropped: set[str] | None = None
         for name, value in raw:
-            if name not in _NOT_SENT_ON and not name.startswith(_OURS):
-                if name == b"content-encoding":
-                    self.encoding = value.decode("latin-1").strip().lower()
-                self.forward.append((name.decode("latin-1"), value.decode("latin-1")))
+            text = value.decode("latin-1")
+            if (sent := _sent_on(name)) is not None:
+                if sent == "content-encoding":
+                    self.encoding = text.strip().lower()
+                self.forward.append((sent, text))
             elif name == b"connection":
-                dropped = _named(value)
+                dropped = _named(text)
             else:
-                self._read(name, value.decode("latin-1").strip())
+                self._read(name, text.strip())
         if dropped:
-            self.forward = [(n, v) for n, v in self.forward if n.encode("latin-1") not in dropped]
+            self.forward = [(n, v) for n, v in self.forward if n not in dropped]
 
     def _read(self, name: bytes, value: str) -> None:
         if name == b"authorization":
@@ -76,31 +84,39 @@ class ClientHeaders:
             headers.popall("content-encoding", None)
         if credential:
             headers["authorization"] = f"Bearer {credential}"
-        headers["accept-encoding"] = "identity" if stream else self._acceptable()
+        headers["accept-encoding"] = "identity" if stream else acceptable(self.accept)
         return headers
 
-    def _acceptable(self) -> str:
-        """What the client accepts, less what we could not read for the record (brotli)."""
-        if not self.accept:
-            return "identity"
-        codings = [c.strip() for c in self.accept.split(",")]
-        return ", ".join(c for c in codings if c.partition(";")[0].strip().lower() in _DECODABLE) or "identity"
+
+@lru_cache(maxsize=1024)
+def acceptable(accept: str) -> str:
+    """The encodings that the client accepts, less what we could not read for the record (brotli)."""
+    codings = [c.strip() for c in accept.split(",")]
+    return ", ".join(c for c in codings if c.partition(";")[0].strip().lower() in _DECODABLE) or "identity"
 
 
-def _named(connection: bytes) -> set[bytes] | None:
+def _named(connection: str) -> set[str] | None:
     """Headers that a `connection` header declares to be for this hop alone."""
-    if connection in (b"keep-alive", b"close"):
+    if connection in ("keep-alive", "close"):
         return None
-    return {name.strip().lower() for name in connection.split(b",")} - {b"keep-alive", b"close"}
+    return {name.strip().lower() for name in connection.split(",")} - {"keep-alive", "close"}
+
+
+@lru_cache(maxsize=512)
+def _sent_back(name: bytes) -> bytes | None:
+    """The name under which an upstream's header is sent back; None for those that are not."""
+    lower = name.lower()
+    return None if lower in _NOT_SENT_BACK or lower.startswith(_OURS) else lower
 
 
 def to_client(raw: Iterable[tuple[bytes, bytes]], ours: Headers) -> Headers:
     """An upstream's headers for the client, and ours. Without content-length: the caller knows what it sends."""
-    headers = [(n, v) for name, v in raw if (n := name.lower()) not in _NOT_SENT_BACK and not n.startswith(_OURS)]
+    headers = [(sent, value) for name, value in raw if (sent := _sent_back(name)) is not None]
     headers += ours
     return headers
 
 
+@lru_cache(maxsize=1024)
 def header_value(text: str) -> bytes:
     """A name as header value: what is not printable ASCII becomes `?`."""
     return "".join(c if " " <= c <= "~" else "?" for c in text).encode()

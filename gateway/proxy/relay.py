@@ -51,6 +51,8 @@ class Relay:
         self._spool = spool
         self._client = client
         self._upstreams = upstreams
+        self._in_flight = 0
+        metrics.IN_FLIGHT.set_function(lambda: self._in_flight)
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Answers one request."""
@@ -97,7 +99,7 @@ class Relay:
         request.header_task = headers.task
         call = Call(key, headers, request, self._spool, self._mode)
         watch = HangupWatch(call, receive, self._abort)
-        metrics.IN_FLIGHT.inc()
+        self._in_flight += 1
         try:
             await self._answer(call, scope["query_string"].decode("latin-1"), send)
         except StepdownError as error:
@@ -116,7 +118,7 @@ class Relay:
             if not call.gone:
                 raise
         finally:
-            metrics.IN_FLIGHT.dec()
+            self._in_flight -= 1
             watch.stop()
 
     async def _refuse(self, call: Call, error: StepdownError, send: Send) -> None:
