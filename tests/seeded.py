@@ -120,7 +120,7 @@ def call(
         "response_hash": _blob(session, of.project_id, response),
     }
     ensure_partitions(session)
-    row = Call(project_id=of.project_id, task_id=of.id, **(values | fields))
+    row = Call(project_id=of.project_id, **({"task_id": of.id} | values | fields))
     session.add(row)
     session.flush()
     return row

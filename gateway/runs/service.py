@@ -18,6 +18,8 @@ from gateway.runs import progress
 from gateway.runs.repository import rows as repository
 from gateway.runs.schemas import dump_bars, parse_bars, parse_config
 
+CHANGEABLE = frozenset({"judge_spend_cap_usd", "judge_call_cap"})
+
 
 def create_run(
     session: Session,
@@ -105,11 +107,25 @@ def cancel_run(session: Session, project_id: UUID, run_id: UUID) -> Run:
     return run
 
 
-def resume_run(session: Session, project_id: UUID, run_id: UUID) -> Run:
-    """Queues a paused, failed or cancelled run again: it goes on from its last finished step."""
+def resume_run(session: Session, project_id: UUID, run_id: UUID, *, config: dict[str, object] | None = None) -> Run:
+    """Queues a paused, failed or cancelled run again: it goes on from its last finished step.
+
+    `config` may change the caps, nothing else: steps done under other settings would not be this run's.
+    """
     run = _locked(session, project_id, run_id)
     if run.state not in ("paused", "failed", "cancelled"):
         raise _wrong_state(run, "resumed")
+    fixed = sorted(set(config or {}) - CHANGEABLE)
+    if fixed:
+        raise StepdownError(
+            409,
+            "run_config_fixed",
+            f"{', '.join(fixed)} cannot change under way.",
+            hint=f"Start another run; only {', '.join(sorted(CHANGEABLE))} may change.",
+            param="config",
+        )
+    if config:
+        run.config = parse_config({**run.config, **config}).model_dump(mode="json")
     run.state, run.attempts, run.error, run.lease_expires_at, run.finished_at = "queued", 0, None, None, None
     progress.add_event(session, run, "resumed", f"Resumed by hand in phase {run.phase}.")
     return run
