@@ -6,6 +6,8 @@ Its data lies in STEPDOWN_HOME (default: a temporary folder), begun afresh each 
 from __future__ import annotations
 
 import os
+import signal
+import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
@@ -25,6 +27,8 @@ def main() -> None:
     from gateway.models import Project
     from tests.e2e.world import build
 
+    # uvicorn passes SIGTERM on when it has ended: as an exception, so that PostgreSQL is ended too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with ExitStack() as stack:
         postgres = Postgres(home)
         stack.enter_context(running(postgres, home / "postgres.log"))
