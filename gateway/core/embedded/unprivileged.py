@@ -1,4 +1,4 @@
-"""Owns how root starts a server that refuses to run as root. Must not change anything for other users."""
+"""Owns how a server that refuses root, or a user without an account, is started. Must not change things for others."""
 
 from __future__ import annotations
 
@@ -15,21 +15,29 @@ from pathlib import Path
 from gateway.core.errors import StepdownError
 from gateway.core.processes import Launch
 
-_UNSHARE = ["unshare", "--user", "--map-user=1000", "--map-group=1000"]
 _NOBODY = "nobody"
 
 
 def as_unprivileged(launch: Launch, owned: Sequence[Path]) -> Launch:
-    """The same launch for a user who is not root; for root, a way to be somebody else.
+    """The same launch for an ordinary user; for others, a way to appear as one.
 
-    First choice is a user namespace in which root appears as an ordinary user: files stay root's. Where the
-    kernel or a container forbids that, user `nobody`, who is then given the paths in `owned`.
-    Raises StepdownError when neither works.
+    PostgreSQL refuses root, and a user id that no account has (as containers like to use). First choice is a user
+    namespace in which we appear as `nobody`: files stay ours. Where the kernel or a container forbids that, root
+    really becomes `nobody`, who is then given the paths in `owned`. Raises StepdownError when neither works.
     """
-    if os.geteuid() != 0:
+    root = os.geteuid() == 0
+    if not root and _has_account(os.geteuid()):
         return launch
-    if _namespaces_work():
-        return replace(launch, argv=[*_UNSHARE, *launch.argv])
+    namespace = _namespace()
+    if namespace is not None:
+        return replace(launch, argv=[*namespace, *launch.argv])
+    if not root:
+        raise StepdownError(
+            503,
+            "user_without_account",
+            f"PostgreSQL refuses to run for user id {os.geteuid()}, which has no account on this system.",
+            hint="Run as a user with an entry in /etc/passwd, or set DATABASE_URL to your own PostgreSQL.",
+        )
     blocked = _first_closed([Path(launch.argv[0]), *owned], owned)
     if blocked is not None:
         raise StepdownError(
@@ -48,11 +56,22 @@ def as_unprivileged(launch: Launch, owned: Sequence[Path]) -> Launch:
     return replace(launch, user=_NOBODY)
 
 
-@lru_cache
-def _namespaces_work() -> bool:
-    if shutil.which(_UNSHARE[0]) is None:
+def _has_account(uid: int) -> bool:
+    try:
+        pwd.getpwuid(uid)
+    except KeyError:
         return False
-    return subprocess.run([*_UNSHARE, "true"], capture_output=True, check=False).returncode == 0
+    return True
+
+
+@lru_cache
+def _namespace() -> list[str] | None:
+    """The command that starts another one in a user namespace where we are `nobody`, None when that is forbidden."""
+    if shutil.which("unshare") is None:
+        return None
+    account = pwd.getpwnam(_NOBODY)
+    command = ["unshare", "--user", f"--map-user={account.pw_uid}", f"--map-group={account.pw_gid}"]
+    return command if subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0 else None
 
 
 def _first_closed(paths: Sequence[Path], owned: Sequence[Path] = ()) -> Path | None:

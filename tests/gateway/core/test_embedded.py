@@ -20,7 +20,7 @@ import redis
 
 from gateway.core.embedded import Postgres, Valkey, running, unprivileged
 from gateway.core.errors import StepdownError
-from gateway.core.processes import end, working_in
+from gateway.core.processes import Launch, end, working_in
 
 
 def eventually(check: Callable[[], bool], seconds: float = 15.0) -> None:
@@ -191,7 +191,7 @@ def test_valkey_keeps_what_was_written_a_second_before_kill_9(home: Path) -> Non
 def test_root_without_namespaces_becomes_nobody_or_says_which_folder_is_closed(
     home: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    monkeypatch.setattr(unprivileged, "_namespaces_work", lambda: False)
+    monkeypatch.setattr(unprivileged, "_namespace", lambda: None)
     with pytest.raises(StepdownError, match="may not enter"):
         Postgres(home).prepare()  # pytest's own temporary folders are closed to others
     parents = [p for p in home.parents if not p.stat().st_mode & stat.S_IXOTH]
@@ -204,6 +204,15 @@ def test_root_without_namespaces_becomes_nobody_or_says_which_folder_is_closed(
     with running(postgres, home / "log"):
         assert value(postgres.url, "select 1") == 1
         assert {p.username() for p in working_in(postgres.data)} == {"nobody"}
+
+
+def test_a_user_without_an_account_appears_as_one_or_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 2**31 - 7)
+    monkeypatch.setattr(unprivileged, "_namespace", lambda: ["unshare", "--user"])
+    assert unprivileged.as_unprivileged(Launch(["postgres"]), owned=[]).argv == ["unshare", "--user", "postgres"]
+    monkeypatch.setattr(unprivileged, "_namespace", lambda: None)
+    with pytest.raises(StepdownError, match=f"user id {2**31 - 7}, which has no account"):
+        unprivileged.as_unprivileged(Launch(["postgres"]), owned=[])
 
 
 def test_end_spares_a_process_that_left_in_time_and_kills_one_that_ignores_the_signal() -> None:
