@@ -113,6 +113,8 @@ class Postgres(Engine):
         made.mkdir(mode=0o700)
         argv = [str(_binary("initdb")), "-D", str(made), "-U", _USER, "--pwfile", str(password_file)]
         argv += ["--auth-host=scram-sha-256", "--auth-local=scram-sha-256", "-E", "UTF8", "--locale=C"]
+        if self.options.get("fsync") == "off":
+            argv.append("--no-sync")
         launch = as_unprivileged(Launch(argv), owned=[side, password_file, made])
         done = subprocess.run(
             launch.argv,
