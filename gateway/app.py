@@ -55,7 +55,7 @@ class Gateway(FastAPI):
         self.snapshots = SnapshotHolder(chosen.route_refresh_s)
         self.spool = Spool(chosen.spool_dir)
         self.translator = TranslatorProcess(self.snapshots)
-        self._client = UpstreamClient(chosen.connect_timeout_s, chosen.first_byte_timeout_s, chosen.idle_timeout_s)
+        self._client = UpstreamClient(chosen.connect_timeout_s)
         upstreams = Upstreams(self._client, self.translator)
         self._relay = Relay(chosen, self.snapshots, self.spool, self._client, upstreams)
         super().__init__(lifespan=_lifespan, **options)
@@ -71,6 +71,7 @@ class Gateway(FastAPI):
         """Starts what works in the background."""
         self.spool.start()
         self._client.start()
+        self._relay.watchman.start()
         await self.snapshots.start()
         self.translator.start()
 
@@ -78,6 +79,7 @@ class Gateway(FastAPI):
         """Ends it, the spool last."""
         await self.translator.stop()
         await self.snapshots.stop()
+        self._relay.watchman.stop()
         await self._client.close()
         self.spool.close()
         await dispose_async()

@@ -8,20 +8,11 @@ from typing import Any
 import aiohttp
 
 from gateway.proxy.call import Call
-from gateway.proxy.client import FAILURES, cut_reason
 from gateway.proxy.headers import Headers, to_client
 from gateway.proxy.sse import DoneWatch, Rewriter
 
 Send = Callable[[Any], Awaitable[None]]
 EVENT_STREAM = "text/event-stream"
-
-
-class UpstreamCut(Exception):
-    """An answer that had begun was not finished. The call is recorded; the client's connection must be cut too."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason
 
 
 def is_stream(response: aiohttp.ClientResponse) -> bool:
@@ -37,28 +28,23 @@ def encoding_of(response: aiohttp.ClientResponse) -> str | None:
 
 
 async def relay(call: Call, response: aiohttp.ClientResponse, send: Send, strip_usage: bool) -> None:
-    """Passes the answer on. Raises UpstreamCut when it breaks off; the call is recorded in any case."""
-    call.status = response.status
+    """Passes the answer on and records it. Raises what reading raises when it breaks off."""
+    call.status, call.encoding = response.status, encoding_of(response)
     headers = to_client(response.raw_headers, call.own_headers())
-    length = response.headers.get("content-length")
-    try:
-        if length is not None and not is_stream(response):
-            await _whole(call, response, send, headers)
-        else:
-            await _pieces(call, response, send, headers, strip_usage)
-    except FAILURES as error:
-        call.cut = cut_reason(error)
-        call.record(encoding_of(response), f"{call.cut}: {error or type(error).__name__}")
-        raise UpstreamCut(call.cut, str(error)) from error
+    if "content-length" in response.headers and not is_stream(response):
+        await _whole(call, response, send, headers)
+    else:
+        await _pieces(call, response, send, headers, strip_usage)
 
 
 async def _whole(call: Call, response: aiohttp.ClientResponse, send: Send, headers: Headers) -> None:
     """An answer of known length: read, recorded, sent with one write."""
-    body = await response.read()
-    call.arrived(body)
-    call.record(encoding_of(response))
+    content = response.content
+    while piece := await content.readany():
+        call.arrived(piece)
+    call.record()
     call.begun = True
-    await send_whole(send, response.status, headers, body)
+    await send_whole(send, response.status, headers, b"".join(call.pieces))
 
 
 async def _pieces(
@@ -71,6 +57,7 @@ async def _pieces(
     if events:
         headers.append((b"x-accel-buffering", b"no"))
     call.begun = True
+    call.watch.await_more()
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
     await send_pieces(call, response, send, done, rewriter)
 
@@ -80,13 +67,14 @@ async def send_pieces(
 ) -> None:
     """Sends the body from here to its end, headers being out already."""
     content = response.content
-    encoding = encoding_of(response)
     while piece := await content.readany():
         ended = content.at_eof()
-        if not call.recorded:
+        if call.recorded:
+            call.watch.await_more()
+        else:
             call.arrived(piece)
         if ended or (done is not None and done.seen(piece)):
-            call.record(encoding)
+            call.record()
         out = rewriter.feed(piece) if rewriter is not None else piece
         if ended:
             break
@@ -94,7 +82,7 @@ async def send_pieces(
             await send({"type": "http.response.body", "body": out, "more_body": True})
     else:
         out = b""
-    call.record(encoding)
+    call.record()
     if rewriter is not None:
         out += rewriter.rest()
     await send({"type": "http.response.body", "body": out, "more_body": False})

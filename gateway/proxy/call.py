@@ -14,6 +14,7 @@ from gateway.core import metrics
 from gateway.core.ids import new_id
 from gateway.providers.usage import usage_of
 from gateway.proxy.headers import ClientHeaders, Headers, header_value
+from gateway.proxy.watch import Watch
 from gateway.proxy.wire import ChatRequest
 from gateway.routing.policy import Decision
 from gateway.routing.snapshot import KeyInForce
@@ -24,15 +25,28 @@ _MODES = ("off", "metadata", "full")
 
 
 class Call:
-    """One call. `begun`: the client was sent something. `fallback_reason`: why no student answers that was meant to."""
+    """One call.
+
+    `begun`: the client was sent something. `encoding`: the answer's content-encoding. `fallback_reason`: why a
+    student that was meant to answer does not.
+    """
 
     __slots__ = (
-        "_spool", "begun", "cut", "decision", "fallback_reason", "first_ns", "gone", "headers", "id", "key",
+        "_spool", "begun", "cut", "decision", "encoding", "fallback_reason", "first_ns", "headers", "id", "key",
         "last_ns", "mode", "pieces", "received_ns", "recorded", "request", "sent_ns", "served_by", "started_ns",
-        "status", "wait_ns",
+        "status", "wait_ns", "watch",
     )  # fmt: skip
 
-    def __init__(self, key: KeyInForce, headers: ClientHeaders, request: ChatRequest, spool: Spool, mode: str) -> None:
+    def __init__(
+        self,
+        key: KeyInForce,
+        headers: ClientHeaders,
+        request: ChatRequest,
+        *,
+        spool: Spool,
+        mode: str,
+        watch: Watch,
+    ) -> None:
         self.id = new_id()
         self.received_ns = time_ns()
         self.started_ns = perf_counter_ns()
@@ -48,17 +62,20 @@ class Call:
         self.sent_ns = self.first_ns = self.last_ns = 0
         self.wait_ns = 0
         self.cut: str | None = None
-        self.gone = False
         self.begun = False
         self.recorded = False
+        self.encoding: str | None = None
+        self.watch = watch
         self._spool = spool
 
     def sent(self) -> None:
         """The request leaves for whoever answers."""
         self.sent_ns = perf_counter_ns()
+        self.watch.await_answer()
 
     def arrived(self, piece: bytes) -> None:
         """A piece of the answer came in."""
+        self.watch.await_more()
         self.last_ns = perf_counter_ns()
         if not self.first_ns:
             self.first_ns = self.last_ns
@@ -69,6 +86,7 @@ class Call:
         if self.sent_ns:
             self.wait_ns += perf_counter_ns() - self.sent_ns
         self.sent_ns = self.first_ns = self.last_ns = 0
+        self.encoding = None
         self.pieces = []
 
     def own_headers(self) -> Headers:
@@ -86,7 +104,7 @@ class Call:
             return header_value(f"student:{self.decision.student.name}")
         return header_value(f"upstream:{self.decision.route.upstream.name}")
 
-    def record(self, encoding: str | None = None, error: str | None = None) -> None:
+    def record(self, error: str | None = None) -> None:
         """Appends the call to the spool, once. To be called before the last byte of the answer leaves."""
         if self.recorded:
             return
@@ -98,12 +116,12 @@ class Call:
         metrics.LATENCY.observe(latency / 1e9)
         count(self.served_by, self.status)
         full = self.mode == "full"
-        envelope = self._envelope(encoding, error, latency, waited)
+        envelope = self._envelope(error, latency, waited)
         self._spool.append(envelope, self.request.raw if full else b"", self.pieces if full else [])
 
-    def _envelope(self, encoding: str | None, error: str | None, latency: int, waited: int) -> Envelope:
+    def _envelope(self, error: str | None, latency: int, waited: int) -> Envelope:
         decision, request = self.decision, self.request
-        usage, finish_reason = (None, None) if self.mode == "full" else self._summary(encoding)
+        usage, finish_reason = (None, None) if self.mode == "full" else self._summary()
         route = decision.route if decision else None
         student = decision.student if decision and self.served_by == "student" else None
         return Envelope(
@@ -122,7 +140,7 @@ class Call:
             streamed=request.stream,
             status=self.status,
             request_encoding=self.headers.encoding,
-            response_encoding=encoding,
+            response_encoding=self.encoding,
             capture=self.mode,
             cut=self.cut,
             error=error,
@@ -134,9 +152,9 @@ class Call:
             upstream_model=route.upstream_model if route else None,
         )
 
-    def _summary(self, encoding: str | None) -> tuple[dict[str, int], str | None]:
+    def _summary(self) -> tuple[dict[str, int], str | None]:
         """Tokens and finish reason, where the bodies are not kept for the writer to read them from."""
-        answer = assemble.received(b"".join(self.pieces), encoding)
+        answer = assemble.received(b"".join(self.pieces), self.encoding)
         usage = usage_of(answer.response or {})
         tokens = {
             "prompt": usage.prompt, "cached": usage.cached,

@@ -26,14 +26,13 @@ def endpoint(base_url: str, path: str, query: str) -> URL:
 
 
 class UpstreamClient:
-    """Sends a body somewhere and gives back the open response, its body untouched as it came."""
+    """Sends a body somewhere and gives back the open response, its body untouched as it came.
 
-    def __init__(self, connect_s: float, first_byte_s: float, idle_s: float) -> None:
-        self._idle_s = idle_s
-        self._first_byte_s = first_byte_s
-        self._timeout = aiohttp.ClientTimeout(
-            total=None, connect=connect_s, sock_connect=connect_s, sock_read=first_byte_s
-        )
+    Limits the time to connect; who calls limits the rest.
+    """
+
+    def __init__(self, connect_s: float) -> None:
+        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_s)
         self._session: aiohttp.ClientSession | None = None
 
     def start(self) -> None:
@@ -43,6 +42,7 @@ class UpstreamClient:
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             skip_auto_headers=_NOT_AUTOMATIC,
+            timeout=self._timeout,
             max_line_size=65536,
             max_field_size=65536,
         )
@@ -55,18 +55,8 @@ class UpstreamClient:
     async def post(self, url: URL, headers: CIMultiDict[str], body: bytes) -> aiohttp.ClientResponse:
         """Returns when the response's headers are there. Raises aiohttp.ClientError, TimeoutError or OSError."""
         assert self._session is not None, "start() first"
-        response = await self._session.post(
-            url,
-            data=body if len(body) < _LARGE else io.BytesIO(body),
-            headers=headers,
-            timeout=self._timeout,
-            allow_redirects=False,
-        )
-        if self._idle_s != self._first_byte_s and response.connection is not None:
-            protocol = response.connection.protocol
-            if protocol is not None:
-                protocol.read_timeout = self._idle_s
-        return response
+        data = body if len(body) < _LARGE else io.BytesIO(body)
+        return await self._session.post(url, data=data, headers=headers, allow_redirects=False)
 
 
 def failure(error: Exception, name: str, url: URL) -> StepdownError:
@@ -79,7 +69,7 @@ def failure(error: Exception, name: str, url: URL) -> StepdownError:
         )  # fmt: skip
     if isinstance(error, TimeoutError | asyncio.TimeoutError):
         return StepdownError(
-            504, "upstream_timeout", f"{where} did not begin to answer in time.",
+            504, "upstream_timeout", f"{where} did not answer in time.",
             hint="Try again, or raise STEPDOWN_FIRST_BYTE_TIMEOUT_S.",
         )  # fmt: skip
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.InvalidURL):
@@ -91,11 +81,6 @@ def failure(error: Exception, name: str, url: URL) -> StepdownError:
         502, "upstream_broken", f"{where} broke off before it answered: {error or type(error).__name__}.",
         hint="Your call may have run there; try again if that does no harm.",
     )  # fmt: skip
-
-
-def cut_reason(error: Exception) -> str:
-    """Why an answer that had begun is not whole."""
-    return "upstream_idle_timeout" if isinstance(error, TimeoutError) else "upstream_cut"
 
 
 FAILURES = (aiohttp.ClientError, TimeoutError, OSError)

@@ -17,15 +17,15 @@ from gateway.core import metrics
 from gateway.core.errors import StepdownError
 from gateway.core.settings import Settings
 from gateway.proxy import student
-from gateway.proxy.answer import Send, UpstreamCut, relay, send_whole
+from gateway.proxy.answer import Send, relay, send_whole
 from gateway.proxy.body import Receive, read_body
 from gateway.proxy.call import Call
-from gateway.proxy.client import FAILURES, UpstreamClient, failure
-from gateway.proxy.hangup import HangupWatch
+from gateway.proxy.client import FAILURES, UpstreamClient
 from gateway.proxy.headers import ClientHeaders
 from gateway.proxy.models import models_answer
 from gateway.proxy.paths import CHAT, MODELS, endpoint_of
 from gateway.proxy.upstream import Upstreams
+from gateway.proxy.watch import Watchman
 from gateway.proxy.wire import ChatRequest
 from gateway.routing.policy import decide
 from gateway.routing.refresh import SnapshotHolder
@@ -44,15 +44,14 @@ class Relay:
         self, settings: Settings, snapshots: SnapshotHolder, spool: Spool, client: UpstreamClient, upstreams: Upstreams
     ) -> None:
         self._limit = settings.max_body_mb * 1_000_000
-        self._abort = settings.hangup != "drain"
         self._mode = "full" if settings.capture else "off"
         self._student_timeout_s = settings.student_timeout_s
         self._snapshots = snapshots
         self._spool = spool
         self._client = client
         self._upstreams = upstreams
-        self._in_flight = 0
-        metrics.IN_FLIGHT.set_function(lambda: self._in_flight)
+        self.watchman = Watchman(settings.first_byte_timeout_s, settings.idle_timeout_s, settings.hangup != "drain")
+        metrics.IN_FLIGHT.set_function(lambda: len(self.watchman))
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Answers one request."""
@@ -97,36 +96,23 @@ class Relay:
             return
         request = ChatRequest(body, headers.encoding, self._limit)
         request.header_task = headers.task
-        call = Call(key, headers, request, self._spool, self._mode)
-        watch = HangupWatch(call, receive, self._abort)
-        self._in_flight += 1
+        watch = self.watchman.begin(receive)
+        call = Call(key, headers, request, spool=self._spool, mode=self._mode, watch=watch)
         try:
             await self._answer(call, scope["query_string"].decode("latin-1"), send)
         except StepdownError as error:
             await self._refuse(call, error, send)
-        except UpstreamCut as cut:
-            metrics.CUTS.labels(cut.reason).inc()
-            log.warning("call %s: the answer of its %s broke off: %s", call.id, call.served_by, cut)
+        except FAILURES as error:
+            await self._broken(call, error, send)
+        except asyncio.CancelledError:
+            await self._cancelled(call, send)
         except Exception:
             log.exception("call %s failed in the gateway", call.id)
             if call.begun:
                 raise
             await self._refuse(call, _INTERNAL, send)
-        except asyncio.CancelledError:
-            call.cut = "client_hangup" if call.gone else "gateway_shutdown"
-            call.record(error=call.cut)
-            if not call.gone:
-                raise
         finally:
-            self._in_flight -= 1
-            watch.stop()
-
-    async def _refuse(self, call: Call, error: StepdownError, send: Send) -> None:
-        metrics.REFUSED.labels(error.code).inc()
-        call.served_by, call.status = "gateway", error.status
-        call.record(error=str(error))
-        headers = [(b"content-type", b"application/json"), *call.own_headers()]
-        await send_whole(send, error.status, headers, msgspec.json.encode(error.openai_body()))
+            self.watchman.end(watch)
 
     async def _answer(self, call: Call, query: str, send: Send) -> None:
         call.decision = decision = decide(call.key.project, call.request.model, call.request)
@@ -140,16 +126,42 @@ class Relay:
         if call.fallback_reason is not None:
             metrics.FALLBACKS.labels(call.fallback_reason).inc()
         call.served_by = "upstream"
-        upstream = decision.route.upstream
-        url = self._upstreams.url(upstream, query)
-        try:
-            response, strip_usage = await self._upstreams.ask(call, url)
-        except FAILURES as error:
-            raise failure(error, upstream.name, url) from error
+        response, strip_usage = await self._upstreams.ask(call, decision.route, query)
         try:
             await relay(call, response, send, strip_usage)
         finally:
             response.close()
+
+    async def _refuse(self, call: Call, error: StepdownError, send: Send) -> None:
+        """Answers in the place of whoever did not."""
+        metrics.REFUSED.labels(error.code).inc()
+        call.not_answered()
+        call.served_by, call.status = "gateway", error.status
+        call.record(error=str(error))
+        headers = [(b"content-type", b"application/json"), *call.own_headers()]
+        await send_whole(send, error.status, headers, msgspec.json.encode(error.openai_body()))
+
+    async def _broken(self, call: Call, error: Exception, send: Send) -> None:
+        """Whoever was asked failed. What has begun cannot be mended: the client's connection is cut like ours was."""
+        if not call.begun:
+            await self._refuse(call, self._upstreams.failure(call, error), send)
+            return
+        call.cut = "upstream_idle_timeout" if isinstance(error, TimeoutError) else "upstream_cut"
+        call.record(error=f"{call.cut}: {error or type(error).__name__}")
+        metrics.CUTS.labels(call.cut).inc()
+        log.warning("call %s: the answer of its %s broke off: %r", call.id, call.served_by, error)
+
+    async def _cancelled(self, call: Call, send: Send) -> None:
+        """The watchman ended the call; or the server does, which is not ours to stop."""
+        if call.watch.expired or call.watch.gone:
+            call.watch.task.uncancel()
+        if call.watch.expired:
+            await self._broken(call, TimeoutError(), send)
+            return
+        call.cut = "client_hangup" if call.watch.gone else "gateway_shutdown"
+        call.record(error=call.cut)
+        if not call.watch.gone:
+            raise asyncio.CancelledError
 
 
 async def send_json(send: Send, status: int, body: object) -> None:

@@ -20,9 +20,9 @@ from gateway.capture import assemble
 from gateway.core.messages import flatten
 from gateway.core.settings import settings
 from gateway.core.sse import Events, data_of
-from gateway.proxy.answer import EVENT_STREAM, Send, UpstreamCut, is_stream, send_pieces, send_whole
+from gateway.proxy.answer import EVENT_STREAM, Send, is_stream, send_pieces, send_whole
 from gateway.proxy.call import Call
-from gateway.proxy.client import FAILURES, UpstreamClient, cut_reason, endpoint
+from gateway.proxy.client import FAILURES, UpstreamClient, endpoint
 from gateway.proxy.headers import Headers
 from gateway.proxy.paths import CHAT
 from gateway.proxy.sse import DoneWatch, Rewriter
@@ -95,7 +95,7 @@ async def answer(
 ) -> str | None:
     """Lets the student answer. Returns None when it did, else why the upstream has to.
 
-    Raises UpstreamCut when the engine breaks off after something was sent.
+    Raises what reading raises when the engine breaks off after something was sent.
     """
     attempt = _Attempt(call, student, send, timeout_s)
     body = msgspec.json.encode(student_request(call.request.body, student))
@@ -114,10 +114,10 @@ async def answer(
         await _pass_on(attempt, response, begin)
     except _Unusable as reason:
         return str(reason)
-    except TimeoutError:
-        return "student_timeout"
-    except FAILURES:
-        return "student_unreachable"
+    except FAILURES as error:
+        if call.begun:
+            raise
+        return "student_timeout" if isinstance(error, TimeoutError) else "student_unreachable"
     finally:
         if response is not None:
             response.close()
@@ -187,12 +187,7 @@ async def _pass_on(attempt: _Attempt, response: aiohttp.ClientResponse, begin: b
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     if out := rewriter.feed(begin):
         await send({"type": "http.response.body", "body": out, "more_body": True})
-    try:
-        await send_pieces(call, response, send, done, rewriter)
-    except FAILURES as error:
-        call.cut = cut_reason(error)
-        call.record(error=f"{call.cut}: {error or type(error).__name__}")
-        raise UpstreamCut(call.cut, str(error)) from error
+    await send_pieces(call, response, send, done, rewriter)
 
 
 def _is_event_stream(kind: str) -> bool:

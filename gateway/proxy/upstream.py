@@ -15,9 +15,9 @@ from yarl import URL
 from gateway.core.errors import StepdownError
 from gateway.providers.spec import UpstreamSpec
 from gateway.proxy.call import Call
-from gateway.proxy.client import UpstreamClient, endpoint
+from gateway.proxy.client import UpstreamClient, endpoint, failure
 from gateway.proxy.paths import CHAT
-from gateway.routing.snapshot import NamedUpstream
+from gateway.routing.snapshot import NamedUpstream, RouteInForce
 
 _REFUSED = (400, 422)
 
@@ -43,7 +43,7 @@ class Upstreams:
         self._translator = translator
         self._without_usage: set[UUID] = set()
 
-    def url(self, upstream: NamedUpstream, query: str) -> URL:
+    def _url(self, upstream: NamedUpstream, query: str) -> URL:
         """Where the upstream's chat completions are. Raises StepdownError when that is not known."""
         if upstream.problem is not None:
             raise upstream.problem
@@ -56,11 +56,16 @@ class Upstreams:
             )  # fmt: skip
         return endpoint(upstream.spec.base_url, CHAT, query)
 
-    async def ask(self, call: Call, url: URL) -> tuple[aiohttp.ClientResponse, bool]:
-        """The open response, and whether the usage in its stream was our wish, to be stripped."""
+    def failure(self, call: Call, error: Exception) -> StepdownError:
+        """What to tell the client whose upstream could not be asked."""
         assert call.decision is not None
-        route, request = call.decision.route, call.request
-        spec = route.upstream.spec
+        upstream = call.decision.route.upstream
+        return failure(error, upstream.name, self._url(upstream, ""))
+
+    async def ask(self, call: Call, route: RouteInForce, query: str) -> tuple[aiohttp.ClientResponse, bool]:
+        """The open response, and whether the usage in its stream was our wish, to be stripped."""
+        request, spec = call.request, route.upstream.spec
+        url = self._url(route.upstream, query)
         asks = request.stream and not request.wants_usage and spec.id not in self._without_usage
         body, encoded, asked = request.outgoing(route.upstream_model, ask_usage=asks)
         headers = self._headers(call, spec, encoded)

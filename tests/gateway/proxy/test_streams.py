@@ -21,6 +21,7 @@ from tests.gateway.world import (
     charges,
     chunk,
     event,
+    pause,
     request_body,
     stored_calls,
     stream_events,
@@ -156,10 +157,27 @@ def test_a_cut_stream_is_cut_for_the_client_too(world: World) -> None:
 
 def test_a_whole_answer_shorter_than_announced_is_a_cut(world: World) -> None:
     world.upstream.reply = Reply([b'{"choices":[{"finish_reason":"stop",'], headers={"content-length": "99"}, cut=True)
-    with pytest.raises(httpx.HTTPError):
-        world.post(request_body()).raise_for_status()
+    answer = world.post(request_body())
+    assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_broken")
     (call,) = stored_calls()
-    assert (call.complete, call.trainable) == (False, False)
+    assert (call.complete, call.trainable, call.status) == (False, False, 502)
+
+
+def test_a_stream_that_falls_silent_is_cut(
+    database: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    monkeypatch.setenv("STEPDOWN_IDLE_TIMEOUT_S", "0.4")
+    world: World = request.getfixturevalue("world")
+    events = stream_events("a", "b")
+    world.upstream.reply = streamed(events[0], pause(0.2), events[1], pause(0.2), *events[2:])
+    assert world.post(request_body(stream=True, **ASKED)).content == b"".join(events), "each pause was allowed"
+    world.upstream.reply = streamed(*events[:2], pause(20), *events[2:])
+    with pytest.raises(httpx.RemoteProtocolError):
+        world.post(request_body(stream=True))
+    assert world.upstream.hung_up.wait(5)
+    call = stored_calls()[-1]
+    assert (call.complete, call.trainable, call.answer_preview) == (False, False, "a")
+    assert (call.error or "").startswith("upstream_idle_timeout")
 
 
 def hang_up_after_first_piece(world: World) -> None:

@@ -1,0 +1,103 @@
+"""Owns what ends a call before its answer does: the client went away, or a time limit passed.
+
+One clock looks over all calls in flight: a timer for each would cost a fast call more than its key and route together.
+Must not know what a call is about.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from time import monotonic
+from typing import Any
+
+from gateway.core import metrics
+
+TICK_S = 0.05
+Receive = Callable[[], Awaitable[Any]]
+
+
+class Watch:
+    """One call under watch, answered by the task that began it.
+
+    `gone`: the client went away. `expired`: a limit passed, and the task was cancelled for it.
+    """
+
+    __slots__ = ("_receive", "_watchman", "deadline", "expired", "gone", "listener", "since", "task")
+
+    def __init__(self, watchman: Watchman, receive: Receive) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self.task: asyncio.Task[Any] = task
+        self.since = monotonic()
+        self.deadline = float("inf")
+        self.gone = self.expired = False
+        self.listener: asyncio.Task[None] | None = None
+        self._receive = receive
+        self._watchman = watchman
+
+    def await_answer(self) -> None:
+        """From now on counts the limit for the first byte."""
+        self.deadline = monotonic() + self._watchman.first_byte_s
+
+    def await_more(self) -> None:
+        """From now on counts the limit between two pieces."""
+        self.deadline = monotonic() + self._watchman.idle_s
+
+    async def listen(self) -> None:
+        """Waits for the client to go."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self.gone = True
+        metrics.HANGUPS.inc()
+        if self._watchman.abort:
+            self.task.cancel()
+
+
+class Watchman:
+    """Looks every 50 ms: begins to listen to the clients of calls that last, cancels calls beyond their limit.
+
+    `abort`: a client's going cancels its call, which closes the upstream's connection; otherwise the answer is
+    read to its end for the record, and goes nowhere.
+    """
+
+    def __init__(self, first_byte_s: float, idle_s: float, abort: bool) -> None:
+        self.first_byte_s = first_byte_s
+        self.idle_s = idle_s
+        self.abort = abort
+        self._watches: set[Watch] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._watches)
+
+    def start(self) -> None:
+        """Begins to look; needs a running event loop."""
+        self._timer = asyncio.get_running_loop().call_later(TICK_S, self._look)
+
+    def stop(self) -> None:
+        """Ends looking."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def begin(self, receive: Receive) -> Watch:
+        """Puts the running task under watch."""
+        watch = Watch(self, receive)
+        self._watches.add(watch)
+        return watch
+
+    def end(self, watch: Watch) -> None:
+        """Takes it off again."""
+        self._watches.discard(watch)
+        if watch.listener is not None:
+            watch.listener.cancel()
+
+    def _look(self) -> None:
+        now = monotonic()
+        for watch in self._watches:
+            if watch.listener is None and now - watch.since >= TICK_S:
+                watch.listener = asyncio.create_task(watch.listen())
+            if now > watch.deadline and not watch.expired:
+                watch.expired = True
+                watch.task.cancel()
+        self.start()
