@@ -21,7 +21,9 @@ NAMES = {
 
 def configured() -> dict[str, str]:
     """pip's settings by name; the environment wins over [install], which wins over [global]."""
-    listed = subprocess.run([sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False)
+    listed = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False
+    )
     found: dict[str, str] = {}
     for section in ("global.", "install.", ":env:."):
         for line in listed.stdout.splitlines():
@@ -41,7 +43,7 @@ def main() -> None:
             if words:
                 exports["UV_INDEX_STRATEGY"] = "unsafe-best-match"  # all indexes count the same, as for pip
         if variable and words:
-            exports[variable] = (",".join(words) if variable == "UV_FIND_LINKS" else " ".join(words))
+            exports[variable] = ",".join(words) if variable == "UV_FIND_LINKS" else " ".join(words)
     for variable, value in exports.items():
         if not os.environ.get(variable):
             print(f"export {variable}={shlex.quote(value)}")

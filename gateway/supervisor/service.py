@@ -60,13 +60,14 @@ class Command:
     stop_signal: signal.Signals = signal.SIGTERM
     grace_s: float = 10.0
     engine: bool = False
+    nice: int = 0  # how far it steps back when others want the processor; its descendants do too
 
     @property
     def url(self) -> str | None:
         return None
 
     def prepare(self) -> Launch:
-        return Launch(self.argv, self.env)
+        return Launch(["nice", "-n", str(self.nice), *self.argv] if self.nice else self.argv, self.env)
 
     def probe(self) -> bool:
         return True

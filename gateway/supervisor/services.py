@@ -76,6 +76,7 @@ def stages(settings: Settings, home: Path) -> list[Stage]:
                     "worker",
                     [*celery, "worker", "--queues=default,judge,train", "--concurrency=2", "--loglevel=INFO"],
                     grace_s=15.0,
+                    nice=10,  # training takes what calls leave
                 ),
                 Policy(ready_text=" ready."),
             ),

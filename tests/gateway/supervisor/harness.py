@@ -26,7 +26,12 @@ from gateway.supervisor.view import View
 def serve(home: Path, spec: list[list[dict[str, Any]]]) -> int:
     stages = [
         [
-            (Command(name=each["name"], argv=each["argv"], grace_s=each.get("grace_s", 5.0)), Policy(**each["policy"]))
+            (
+                Command(
+                    name=each["name"], argv=each["argv"], grace_s=each.get("grace_s", 5.0), nice=each.get("nice", 0)
+                ),
+                Policy(**each["policy"]),
+            )
             for each in stage
         ]
         for stage in spec

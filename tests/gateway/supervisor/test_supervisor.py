@@ -36,6 +36,13 @@ def test_a_killed_child_is_started_again(home: Path) -> None:
         assert running.stop() == 0
 
 
+def test_a_child_and_its_descendants_step_back_for_others(home: Path) -> None:
+    with Running(home, [{**BREEDER, "nice": 7}]) as running:
+        lower = min(19, psutil.Process().nice() + 7)
+        eventually(lambda: [process.nice() for process in running.alive()] == [lower, lower])
+        assert running.stop() == 0
+
+
 def test_a_child_that_keeps_dying_is_restarted_ever_more_slowly_and_says_why(home: Path) -> None:
     log = home / "times"
     dying = ["sh", "-c", f"date +%s.%N >> {log}; echo no such model; exit 3"]
