@@ -36,7 +36,7 @@ from rl.types import MaskError
 
 log = logging.getLogger(__name__)
 HOPELESS = (Hopeless, RenderError, MaskError, RubricError, TrainingError, UnsupportedModelError)
-BACK_OFF_S = (1.0, 10.0, 30.0)
+BACK_OFF_S = (2.0, 30.0, 120.0)
 """Seconds before the next attempt, by the number of failures since the last finished step."""
 
 
@@ -49,6 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
     logging.basicConfig(
         level=settings().log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stdout
     )
+    logging.getLogger("httpx").setLevel(logging.WARNING)
     held = Lease(given.run_id, given.epoch)
     heartbeat = Heartbeat(held)
     try:
@@ -75,9 +76,9 @@ def _work(held: Lease, heartbeat: Heartbeat) -> int:
     lab: Lab | None = None
 
     def last_word(state: str, error: str | None = None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         heartbeat.stop()
-        if lab is not None:
-            lab.close()
+        # Before the engines are closed, which takes seconds: whoever asks us to end may not wait that long.
         with session_scope() as session:
             if state == "again":
                 _try_again(session, held, error or "")
@@ -96,8 +97,6 @@ def _work(held: Lease, heartbeat: Heartbeat) -> int:
     except LeaseLost:
         log.error("run %s: the lease of epoch %d is lost", held.run_id, held.epoch)
         heartbeat.stop()
-        if lab is not None:
-            lab.close()
         return LOST
     except Stopped:
         last_word("queued")
@@ -114,6 +113,9 @@ def _work(held: Lease, heartbeat: Heartbeat) -> int:
         traceback.print_exc()
         last_word("again", f"{type(error).__name__}: {error}")
         return 1
+    finally:
+        if lab is not None:
+            lab.close()
     return 0
 
 

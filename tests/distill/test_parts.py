@@ -119,6 +119,23 @@ def _evaluated(run_id: UUID) -> list[str]:
         return sorted(set(session.scalars(select(EvaluationOutput.candidate))))
 
 
+def test_a_trainer_that_is_asked_to_end_hands_its_run_back(run_id: UUID) -> None:
+    from tests.distill.test_kills import trainers_of, until
+
+    assert trainers.start(run_id)
+    until(lambda: _steps(run_id) >= 1, 90, "a step")
+    (process,) = trainers_of(run_id)
+    process.terminate()
+    until(lambda: not trainers_of(run_id), 20, "the trainer ends")
+    with session_scope() as session:
+        run = session.get_one(Run, run_id)
+        assert (run.state, run.attempts, run.lease_expires_at) == ("queued", 0, None)
+    done = _steps(run_id)
+    assert trainers.sweep() == [run_id]
+    until(lambda: _steps(run_id) > done, 90, "another step")
+    processes.end(trainers_of(run_id), grace_s=0)
+
+
 def test_a_run_cancelled_by_hand_ends_its_trainer_and_what_that_started(run_id: UUID) -> None:
     from tests.distill.test_kills import trainers_of, until
 
