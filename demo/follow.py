@@ -95,7 +95,7 @@ class Watch:
     def _enter(self, phase: str) -> None:
         now = time.monotonic()
         if phase != self._phase:
-            if self._phase:
+            if self._phase not in ("", "done"):
                 self.seconds[self._phase] = self.seconds.get(self._phase, 0.0) + now - self._since
             self._phase, self._since = phase, now
 

@@ -109,7 +109,9 @@ def _fields(scored: Scored) -> dict[str, dict[str, float]]:
 
 def _numbers(evaluation: Json, key: str) -> dict[str, Any]:
     candidates = evaluation["candidates"]
-    return {name: candidates[name].get(key) for name in ORDER if name in candidates}
+    by_definition = {"agreement": {"value": 1.0}, "judged": {"win_rate": 0.5}}[key]
+    teacher = {"teacher": {**by_definition, "note": "by definition: it is what the others are compared with"}}
+    return teacher | {name: candidates[name].get(key) for name in ORDER if name in candidates}
 
 
 def _paired(scored: Scored, a: str, b: str) -> dict[str, Any] | None:

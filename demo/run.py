@@ -186,6 +186,8 @@ class Demo:
 def main() -> int:
     """Exit status: 0 after the report, 1 when something went wrong, 130 when interrupted before it."""
     console = Console()
+    if not console.is_terminal:
+        console.width = 140  # a log or a pipe has no width of its own
     signal.signal(signal.SIGTERM, _interrupt)
     demo: Demo | None = None
     reported = False

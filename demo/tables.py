@@ -43,8 +43,8 @@ def _quality(report: Mapping[str, Any]) -> Table:
         table.add_row(
             NAMES[name],
             _interval(interval, "value"),
-            "by definition" if name == "teacher" else _interval(report["agreement"].get(name), "value"),
-            "by definition ½" if name == "teacher" else _interval(report["win_rate"].get(name), "win_rate"),
+            "(itself)" if name == "teacher" else _interval(report["agreement"].get(name), "value"),
+            "(itself)" if name == "teacher" else _interval(report["win_rate"].get(name), "win_rate"),
             style="bold" if name == report["gate"]["winner"] else "",
         )
     return table

@@ -80,6 +80,8 @@ def test_figures() -> None:
     }  # fmt: skip
     assert set(built["paired"]) == {"grpo_vs_sft", "grpo_vs_sft_all", "grpo_vs_teacher"}
     assert built["win_rate"]["grpo"]["win_rate"] == 0.55
+    assert built["win_rate"]["teacher"]["win_rate"] == 0.5
+    assert set(built["agreement"]) == set(built["accuracy"])
     assert built["latency"]["teacher"]["p50_ms"] == 700
     assert built["latency"]["student"]["p95_ms"] == 200
     # 150 tokens in and 20 out a call: 0.375 + 0.3 USD per 1,000. 20 calls a second at 0.10 USD an hour: 0.0014.
