@@ -15,7 +15,9 @@ _CHUNK = 256
 
 class _TokenLogprobs(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, hidden: Tensor, weight: Tensor, rows: Tensor, tokens: Tensor, learn: bool) -> Tensor:
+    def forward(  # noqa: PLR0917 - autograd passes all by position
+        ctx: Any, hidden: Tensor, weight: Tensor, rows: Tensor, tokens: Tensor, learn: bool
+    ) -> Tensor:
         """`hidden` [N, H], `weight` [V, H] fp32; for each pair the log-prob of `tokens` [P] at position `rows` [P]."""
         out = torch.empty(rows.numel(), dtype=torch.float32, device=hidden.device)
         mean_weight = torch.empty_like(hidden) if learn else hidden.new_empty(0)

@@ -29,7 +29,7 @@ def check_config(config: Any) -> None:
             raise UnsupportedModelError(f"{config.model_type} sets {name}, which training here does not compute")
 
 
-def load_adapted(model_dir: Path, dtype: torch.dtype, device: str, rank: int, alpha: int, seed: int) -> Any:
+def load_adapted(model_dir: Path, dtype: torch.dtype, device: str, *, rank: int, alpha: int, seed: int) -> Any:
     """The model in `dtype`, frozen, with fp32 LoRA matrices on every linear layer but the output head."""
     config = AutoConfig.from_pretrained(model_dir)
     check_config(config)

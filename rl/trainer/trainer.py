@@ -42,7 +42,7 @@ class TrainerSpec:
     threads: int | None = None
     seed: int = 0
     micro_tokens: int = 1024
-    block: int = 64
+    block: int = 32
     clip: float = 1.0
     betas: tuple[float, float] = (0.9, 0.999)
     weight_decay: float = 0.0
@@ -57,7 +57,7 @@ class Trainer:
             torch.set_num_threads(spec.threads)
         self.device = spec.device or ("cuda" if torch.cuda.is_available() else "cpu")
         dtype = getattr(torch, spec.dtype)
-        self._model = load_adapted(self.model_dir, dtype, self.device, spec.rank, spec.alpha, spec.seed)
+        self._model = load_adapted(self.model_dir, dtype, self.device, rank=spec.rank, alpha=spec.alpha, seed=spec.seed)
         self.layers = AdaptedLayers(self._model)
         causal = self._model.get_base_model()
         self._decoder = causal.get_decoder()
