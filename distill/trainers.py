@@ -75,7 +75,14 @@ def start(run_id: UUID, gone: str | None = None) -> bool:
         return False
     launch = processes.Launch(
         [sys.executable, "-m", "distill.train", str(run_id), "--epoch", str(taken.lease.epoch)],
-        env={"STEPDOWN_HOME": str(settings().root), "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"},
+        env={
+            "STEPDOWN_HOME": str(settings().root),
+            "HF_HUB_OFFLINE": "1",
+            "TOKENIZERS_PARALLELISM": "false",
+            # Threads that spin at every barrier make a training step many times slower on a machine that is also
+            # doing something else, and this one also serves.
+            "OMP_WAIT_POLICY": "PASSIVE",
+        },
     )
     child = processes.spawn(launch, settings().logs_dir / f"run-{run_id}.log")
     _hand_over(taken.lease, child.pid)
