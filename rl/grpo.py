@@ -8,7 +8,7 @@ import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -29,13 +29,18 @@ class NoVerdictError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class GrpoConfig:
-    """One step's shape. `right_at` is the reward from which a completion counts as right for the curriculum;
-    groups below `min_agreement` between shuffles are dropped, others weigh by it."""
+    """One step's shape.
+
+    `temperature` above 1 samples, and trains, the policy softmax(logits / temperature): answers that the model hardly
+    ever gives turn up more often. `right_at` is the reward from which a completion counts as right for the curriculum.
+    Groups below `min_agreement` between shuffles are dropped, others weigh by it.
+    """
 
     weights_dir: Path
     prompts_per_step: int = 16
     group_size: int = 8
     max_tokens: int = 256
+    temperature: float = 1.0
     lr: float = 1.3e-4
     warmup_steps: int = 2
     loss: LossSpec = field(default_factory=LossSpec)
@@ -115,7 +120,12 @@ class Grpo:
         self.curriculum = Curriculum([prompt.key for prompt in prompts], config.group_size, config.seed)
         self._prompts = {prompt.key: prompt for prompt in prompts}
         self._rendered: dict[str, list[int]] = {}
-        self._sampling = SamplingParams(max_tokens=config.max_tokens, stop_token_ids=tuple(sorted(renderer.eos_ids)))
+        self._loss = replace(config.loss, temperature=config.temperature)
+        self._sampling = SamplingParams(
+            max_tokens=config.max_tokens,
+            temperature=config.temperature,
+            stop_token_ids=tuple(sorted(renderer.eos_ids)),
+        )
 
     def step(self, step: int) -> StepReport:
         """Do step `step`. Raises SamplerError, NoVerdictError, MaskError, TrainingError or what the spend meter
@@ -211,7 +221,7 @@ class Grpo:
         if not data:
             return None, 0.0
         self.trainer.discard()  # what a step that failed half-way may have left
-        stats = self.trainer.forward_backward(data, self.config.loss)
+        stats = self.trainer.forward_backward(data, self._loss)
         return stats, self.trainer.optim_step(warmed_up(self.config.lr, self.trainer.steps, self.config.warmup_steps))
 
 

@@ -18,7 +18,7 @@ class Datum:
 
     `weights[i]` belongs to the prediction of `tokens[i]` from all tokens before it: 0 means "context, not trained".
     `advantage` is the whole sequence's (used by the policy losses only). `sampler_logprobs` are what the sampler
-    reported at temperature 1, `old_logprobs` the trainer's own at the version that sampled (needed only if the
+    reported (of what it drew from), `old_logprobs` the trainer's own at the version that sampled (needed only if the
     trainer has moved since); both are read only where `weights` is above 0. `group` marks rollouts of one prompt.
     """
 
@@ -50,6 +50,7 @@ class LossSpec:
     `normalise` None keeps the loss's own normaliser; `sequence_mean` makes every sequence weigh the same.
     `constant_length` is dr_grpo's (tokens). `denominator` overrides the normaliser where one optimizer step is
     spread over several `forward_backward` calls. `beta` weighs the KL to the base model (0: off, costs nothing).
+    `temperature` is the one that the sequences were sampled at: the policy that is trained is softmax(logits / it).
     """
 
     name: LossName = "cispo"
@@ -60,6 +61,7 @@ class LossSpec:
     mismatch_cap: float = 2.0
     denominator: float | None = None
     beta: float = 0.0
+    temperature: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ class StepStats:
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
-    """How to sample. Training keeps the defaults: only at temperature 1 are log-probs those of the policy."""
+    """How to sample. For training, top-p and top-k stay off: log-probs are those of softmax(logits / temperature)."""
 
     max_tokens: int = 256
     temperature: float = 1.0

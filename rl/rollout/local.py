@@ -45,12 +45,11 @@ class LocalSampler(Sampler):
         open_rows = set(range(n))
         for _ in range(params.max_tokens):
             logits = self._model(input_ids=step, past_key_values=cache, use_cache=True).logits[:, -1].float()
-            plain = logits.log_softmax(-1)
             if params.temperature == 0:
-                drawn = logits.argmax(-1)
+                plain, drawn = logits.log_softmax(-1), logits.argmax(-1)
             else:
-                chances = (logits / params.temperature).softmax(-1)
-                drawn = torch.multinomial(chances, 1, generator=self._generator).squeeze(-1)
+                plain = (logits / params.temperature).log_softmax(-1)
+                drawn = torch.multinomial(plain.exp(), 1, generator=self._generator).squeeze(-1)
             for row in sorted(open_rows):
                 token = int(drawn[row])
                 tokens[row].append(token)

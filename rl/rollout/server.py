@@ -145,6 +145,9 @@ class VllmServer:
         ]
         if not torch.cuda.is_available():
             flags.append("--enforce-eager")  # compiling takes a minute and gains 2 % here
+        if spec.dev:
+            # Log-probs of what was drawn from (after temperature): those that training needs.
+            flags += ["--logprobs-mode", "processed_logprobs"]
         return [*flags, *spec.extra]
 
     def _environment(self) -> dict[str, str]:

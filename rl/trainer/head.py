@@ -16,7 +16,7 @@ _CHUNK = 256
 class _TokenLogprobs(torch.autograd.Function):
     @staticmethod
     def forward(  # noqa: PLR0917 - autograd passes all by position
-        ctx: Any, hidden: Tensor, weight: Tensor, rows: Tensor, tokens: Tensor, learn: bool
+        ctx: Any, hidden: Tensor, weight: Tensor, rows: Tensor, tokens: Tensor, temperature: float, learn: bool
     ) -> Tensor:
         """`hidden` [N, H], `weight` [V, H] fp32; for each pair the log-prob of `tokens` [P] at position `rows` [P]."""
         out = torch.empty(rows.numel(), dtype=torch.float32, device=hidden.device)
@@ -24,7 +24,7 @@ class _TokenLogprobs(torch.autograd.Function):
         narrow = weight.to(hidden.dtype) if learn and weight.dtype != hidden.dtype else weight
         for start in range(0, hidden.shape[0], _CHUNK):
             part = slice(start, start + _CHUNK)
-            logits = hidden[part].float() @ weight.T
+            logits = (hidden[part].float() / temperature) @ weight.T
             normaliser = logits.logsumexp(-1, keepdim=True)
             here = ((rows >= start) & (rows < start + _CHUNK)).nonzero().squeeze(-1)
             local = rows[here] - start
@@ -33,19 +33,25 @@ class _TokenLogprobs(torch.autograd.Function):
                 probabilities = logits.sub_(normaliser).exp_()
                 mean_weight[part] = probabilities.to(narrow.dtype) @ narrow
         ctx.save_for_backward(mean_weight, weight, rows, tokens)
+        ctx.temperature = temperature
         return out
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None, None, None]:
         mean_weight, weight, rows, tokens = ctx.saved_tensors
-        grad = grads[0].unsqueeze(-1)
+        grad = grads[0].unsqueeze(-1) / ctx.temperature
         total = torch.zeros(mean_weight.shape, dtype=torch.float32, device=grad.device)
         total.index_add_(0, rows, grad * (weight[tokens] - mean_weight[rows].float()))
-        return total.to(mean_weight.dtype), None, None, None, None
+        return total.to(mean_weight.dtype), None, None, None, None, None
 
 
-def token_logprobs(hidden: Tensor, weight: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
-    """Log-probs [P], fp32 with gradient to `hidden` [N, H]; pair p asks for `tokens[p]` at position `rows[p]`."""
+def token_logprobs(hidden: Tensor, weight: Tensor, rows: Tensor, tokens: Tensor, temperature: float = 1.0) -> Tensor:
+    """Log-probs [P], fp32 with gradient to `hidden` [N, H]; pair p asks for `tokens[p]` at position `rows[p]`.
+
+    They are those of softmax(logits / temperature), the distribution that a sampler at this temperature draws from.
+    """
     learn = torch.is_grad_enabled() and hidden.requires_grad
-    out: Tensor = _TokenLogprobs.apply(hidden, weight, rows, tokens, learn)  # type: ignore[no-untyped-call]
+    out: Tensor = _TokenLogprobs.apply(  # type: ignore[no-untyped-call]
+        hidden, weight, rows, tokens, temperature, learn
+    )
     return out

@@ -41,7 +41,7 @@ class TrainerSpec:
     device: str | None = None
     threads: int | None = None
     seed: int = 0
-    micro_tokens: int = 1024
+    micro_tokens: int = 2048
     block: int = 32
     clip: float = 1.0
     betas: tuple[float, float] = (0.9, 0.999)
@@ -81,8 +81,8 @@ class Trainer:
         total = mismatch = surprise = 0.0
         clipped = 0
         for batch in batches:
-            base = self._base_logprobs(batch) if loss.beta else None
-            tokens = self._tokens(batch, data, self._pair_logprobs(batch), base)
+            base = self._base_logprobs(batch, loss.temperature) if loss.beta else None
+            tokens = self._tokens(batch, data, self._pair_logprobs(batch, loss.temperature), base)
             terms = loss_terms(loss, tokens, divisor)
             terms.loss.backward()  # type: ignore[no-untyped-call]
             total += float(terms.loss.detach())
@@ -125,11 +125,12 @@ class Trainer:
         return norm
 
     @torch.no_grad()
-    def logprobs(self, data: Sequence[Datum], base: bool = False) -> list[list[float]]:
+    def logprobs(self, data: Sequence[Datum], *, base: bool = False, temperature: float = 1.0) -> list[list[float]]:
         """Log-probs (nats) of every trained token, 0 elsewhere; of the base model if `base`. Changes nothing."""
         out = [[0.0] * len(datum.tokens) for datum in data]
         for batch in pack(data, self.spec.micro_tokens):
-            pairs = self._base_logprobs(batch) if base else self._pair_logprobs(batch)
+            read = self._base_logprobs if base else self._pair_logprobs
+            pairs = read(batch, temperature)
             flat = zip(
                 pairs[batch.flat_pair].tolist(), batch.flat_sequence.tolist(), batch.flat_token.tolist(), strict=True
             )
@@ -205,14 +206,15 @@ class Trainer:
         hidden: Tensor = out.last_hidden_state[0]
         return hidden
 
-    def _pair_logprobs(self, batch: MicroBatch) -> Tensor:
+    def _pair_logprobs(self, batch: MicroBatch, temperature: float) -> Tensor:
         hidden = self._hidden(batch)[batch.nodes.to(self.device)]
-        return token_logprobs(hidden, self._head, batch.pair_rows.to(self.device), batch.pair_tokens.to(self.device))
+        rows, tokens = batch.pair_rows.to(self.device), batch.pair_tokens.to(self.device)
+        return token_logprobs(hidden, self._head, rows, tokens, temperature)
 
     @torch.no_grad()
-    def _base_logprobs(self, batch: MicroBatch) -> Tensor:
+    def _base_logprobs(self, batch: MicroBatch, temperature: float) -> Tensor:
         with self.layers.off():
-            return self._pair_logprobs(batch)
+            return self._pair_logprobs(batch, temperature)
 
     def _tokens(self, batch: MicroBatch, data: Sequence[Datum], pairs: Tensor, base: Tensor | None) -> Tokens:
         """Spread the pairs' log-probs over the sequences and set beside them what the caller knows of each token."""

@@ -100,6 +100,12 @@ def test_metrics_and_report_tell_what_happened(tiny_dir: Path, tmp_path: Path) -
         assert group.anchor.advantage is None
 
 
+def test_a_higher_temperature_is_sampled_and_trained_alike(tiny_dir: Path, tmp_path: Path) -> None:
+    loop, _ = build(tiny_dir, tmp_path, temperature=1.7)
+    everything_counts(loop)
+    assert loop.step(0).metrics["mismatch_kl"] < 1e-5
+
+
 def test_truncated_rollouts_enter_the_mean_but_not_the_loss(tiny_dir: Path, tmp_path: Path) -> None:
     loop, _ = build(tiny_dir, tmp_path, max_tokens=1)
     report = loop.step(0)

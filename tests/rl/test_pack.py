@@ -9,6 +9,7 @@ from transformers import AutoModelForCausalLM
 
 from rl.pack import check_masks, pack
 from rl.trainer import Trainer, TrainerSpec
+from rl.trainer.head import token_logprobs
 from rl.types import Datum, LossName, LossSpec, MaskError
 
 FP32 = TrainerSpec(dtype="float32", micro_tokens=10_000, block=8, clip=1e9)
@@ -72,6 +73,16 @@ def test_packed_logprobs_are_those_of_a_plain_model(
         for place in range(1, len(datum.tokens)):
             want = float(logprobs[0, place - 1, datum.tokens[place]]) if datum.weights[place] else 0.0
             assert got[place] == pytest.approx(want, abs=1e-4)
+
+
+def test_gradients_at_another_temperature_are_autograds() -> None:
+    torch.manual_seed(0)
+    hidden, weight = torch.randn(4, 6, dtype=torch.float32, requires_grad=True), torch.randn(9, 6)
+    rows, tokens, pull = torch.tensor([0, 0, 2, 3]), torch.tensor([1, 5, 8, 0]), torch.randn(4)
+    (token_logprobs(hidden, weight, rows, tokens, 1.7) * pull).sum().backward()
+    ours, hidden.grad = hidden.grad, None
+    ((hidden @ weight.T / 1.7).log_softmax(-1)[rows, tokens] * pull).sum().backward()
+    torch.testing.assert_close(ours, hidden.grad, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize(
