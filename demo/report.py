@@ -124,7 +124,7 @@ def _gate(found: Findings) -> Json:
         "declared": BARS,
         "scorer": SCORER,
         "winner": found.evaluation.get("winner"),
-        "outcome": found.evaluation.get("outcome"),
+        "verdict": found.evaluation.get("gate"),
         "released": bool(takeover and takeover.refusal is None),
         "refusal": takeover.refusal if takeover else None,
     }
