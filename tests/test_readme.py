@@ -47,9 +47,7 @@ def test_every_header_is_documented() -> None:
 
 
 def test_every_route_is_documented() -> None:
-    routes = [
-        f"{method.upper()} {path}" for path, operations in document()["paths"].items() for method in operations
-    ]
+    routes = [f"{method.upper()} {path}" for path, operations in document()["paths"].items() for method in operations]
     assert len(routes) > 20
     assert missing(routes) == []
 
