@@ -16,6 +16,7 @@ from fastapi import FastAPI
 from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from gateway.admin.router import router
 from gateway.capture import status
 from gateway.capture.spool import Spool
 from gateway.core import metrics
@@ -30,7 +31,6 @@ from gateway.proxy.translator import TranslatorProcess
 from gateway.proxy.upstream import Upstreams
 from gateway.routing.refresh import SnapshotHolder
 
-log = logging.getLogger(__name__)
 DASHBOARD = Path(__file__).parents[1] / "web" / "dist"
 GRACE_S = 30
 _PAGE_HEADERS = {
@@ -101,18 +101,9 @@ def create_app() -> Gateway:
     app.add_api_route("/healthz", _healthz, include_in_schema=False)
     app.add_api_route("/readyz", partial(_readyz, app), include_in_schema=False)
     app.add_api_route("/metrics", _metrics, include_in_schema=False)
-    _mount_admin(app)
+    app.include_router(router)
     app.add_api_route("/{path:path}", _dashboard, methods=["GET", "HEAD"], include_in_schema=False)
     return app
-
-
-def _mount_admin(app: Gateway) -> None:
-    try:
-        from gateway.admin.router import router
-    except ModuleNotFoundError:
-        log.warning("the admin API is missing")
-        return
-    app.include_router(router)
 
 
 async def _healthz() -> Response:

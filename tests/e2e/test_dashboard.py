@@ -45,7 +45,7 @@ class Served:
 def dashboard() -> None:
     """web/dist as of the present sources."""
     if not (WEB / "node_modules").is_dir():
-        pytest.skip("web/node_modules is missing: `npm ci` in web/ has not run")
+        pytest.fail("web/node_modules is missing: `make setup` installs it")
     built = WEB / "dist" / "index.html"
     sources = [path for folder in ("src", "public") for path in (WEB / folder).rglob("*") if path.is_file()]
     sources += [WEB / "vite.config.ts", WEB / "index.html", WEB / "openapi.json", WEB / "package.json"]
