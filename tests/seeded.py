@@ -8,13 +8,12 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from gateway.capture.blobs import compress
-from gateway.capture.repository import ensure_partitions
+from gateway.capture.repository import ensure_partitions, insert_blobs
 from gateway.core import jsontext
 from gateway.core.clock import now
 from gateway.core.ids import new_id
 from gateway.core.secretbox import seal
-from gateway.models import Blob, Call, Price, Project, Run, Task, Upstream
+from gateway.models import Call, Price, Project, Run, Task, Upstream
 from gateway.runs.schemas import JudgedBar, RunConfig, dump_bars
 from gateway.tasks.fingerprint import fingerprint, input_hash
 
@@ -92,7 +91,9 @@ def call(
     body = {"messages": [{"role": "system", "content": system}, {"role": "user", "content": text}]} | (request or {})
     message = answer if isinstance(answer, dict) else {"role": "assistant", "content": answer}
     response = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
-    hashes = [_blob(session, of.project_id, part) for part in body["messages"]]
+    stored = [jsontext.encode(part) for part in [*body["messages"], response]]
+    digests = [hashlib.sha256(part).digest() for part in stored]
+    insert_blobs(session, {(of.project_id, digest): part for digest, part in zip(digests, stored, strict=True)})
     values: dict[str, Any] = {
         "id": new_id(),
         "served_by": "upstream",
@@ -116,20 +117,12 @@ def call(
         "answer_preview": "",
         "tags": {},
         "request": {key: value for key, value in body.items() if key != "messages"},
-        "message_hashes": [digest.hex() for digest in hashes],
-        "response_hash": _blob(session, of.project_id, response),
+        "message_hashes": [digest.hex() for digest in digests[:-1]],
+        "response_hash": digests[-1],
     }
-    ensure_partitions(session)
+    if not session.info.get("partitions"):
+        ensure_partitions(session)
+        session.info["partitions"] = True
     row = Call(project_id=of.project_id, **({"task_id": of.id} | values | fields))
     session.add(row)
-    session.flush()
     return row
-
-
-def _blob(session: Session, project_id: uuid.UUID, value: Any) -> bytes:
-    body = jsontext.encode(value)
-    digest = hashlib.sha256(body).digest()
-    if session.get(Blob, (project_id, digest)) is None:
-        session.add(Blob(project_id=project_id, hash=digest, size=len(body), data=compress(body)))
-        session.flush()
-    return digest
