@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 
 import httpx
@@ -166,10 +167,10 @@ def test_a_whole_answer_shorter_than_announced_is_a_cut(world: World) -> None:
 def test_a_stream_that_falls_silent_is_cut(
     database: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    monkeypatch.setenv("STEPDOWN_IDLE_TIMEOUT_S", "0.4")
+    monkeypatch.setenv("STEPDOWN_IDLE_TIMEOUT_S", "1.2")
     world: World = request.getfixturevalue("world")
     events = stream_events("a", "b")
-    world.upstream.reply = streamed(events[0], pause(0.2), events[1], pause(0.2), *events[2:])
+    world.upstream.reply = streamed(events[0], pause(0.7), events[1], pause(0.7), *events[2:])
     assert world.post(request_body(stream=True, **ASKED)).content == b"".join(events), "each pause was allowed"
     world.upstream.reply = streamed(*events[:2], pause(20), *events[2:])
     with pytest.raises(httpx.RemoteProtocolError):
@@ -230,8 +231,12 @@ def test_a_client_that_hangs_up_before_the_answer_aborts_the_upstream(world: Wor
         await asyncio.sleep(20)
 
     world.upstream.reply = Reply([forever])
-    with pytest.raises(httpx.ReadTimeout):
-        world.client.post("/v1/chat/completions", json=request_body(), timeout=0.3)
+    body = msgspec.json.encode(request_body())
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {world.rows.key}\r\n"
+    host, port = world.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as client:
+        client.sendall(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+        until(lambda: world.upstream.seen)
     assert world.upstream.hung_up.wait(5)
     (call,) = until(stored_calls)
     assert (call.status, call.error, call.trainable) == (499, "client_hangup", False)
