@@ -105,7 +105,7 @@ class _Group:
 class Grpo:
     """The loop's object. `step` may be called with any step number; resume is `load_state_dict` and the next number."""
 
-    def __init__(  # noqa: PLR0917 - the loop's five parts, in the order in which a step uses them
+    def __init__(
         self,
         trainer: Trainer,
         sampler: Sampler,

@@ -15,7 +15,7 @@ _CHUNK = 256
 
 class _TokenLogprobs(torch.autograd.Function):
     @staticmethod
-    def forward(  # noqa: PLR0917 - autograd passes all by position
+    def forward(
         ctx: Any, hidden: Tensor, weight: Tensor, rows: Tensor, tokens: Tensor, temperature: float, learn: bool
     ) -> Tensor:
         """`hidden` [N, H], `weight` [V, H] fp32; for each pair the log-prob of `tokens` [P] at position `rows` [P]."""

@@ -17,9 +17,7 @@ from torch.nn.functional import linear
 
 class _AdaptedLinear(torch.autograd.Function):
     @staticmethod
-    def forward(  # noqa: PLR0917 - autograd passes all by position
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, a: Tensor, b: Tensor, scale: float
-    ) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, a: Tensor, b: Tensor, scale: float) -> Tensor:
         ctx.save_for_backward(x, weight, a, b)
         ctx.scale = scale
         return linear(x, weight, bias)
