@@ -72,6 +72,7 @@ def _loop(ctx: RunContext, lab: Lab, trainer: Trainer) -> Grpo:
         lr=lab.grpo_rate(trainer),
         loss=LossSpec(config.loss, normalise=config.normalise, beta=config.kl_beta),
         scale=config.advantage,
+        temperature=config.grpo_temperature,
         seed=config.seed,
     )
     return Grpo(trainer, lab.sampler, lab.judge.groups, lab.renderer, prompts, shape)

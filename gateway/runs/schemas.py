@@ -73,6 +73,13 @@ class RunConfig(Strict):
     grpo_group: int = Field(
         default=8, ge=2, le=64, description="Answers sampled for each prompt: the group the judge compares."
     )
+    grpo_temperature: float = Field(
+        default=1.2,
+        gt=0,
+        le=2,
+        description="Temperature that answers are sampled and trained at: above 1 finds answers sooner that are "
+        "hardly ever given, right ones among them.",
+    )
     grpo_validate_every: int = Field(default=10, ge=1, description="Steps between validations of GRPO.")
     loss: LOSSES = Field(default="cispo", description="Policy loss.")
     normalise: Literal["sequence_mean"] | None = Field(

@@ -40,7 +40,7 @@ def test_accuracy_is_in_its_band_and_blindness_makes_most_of_the_gap() -> None:
     sample = tickets()
     accuracy = mean(teacher_rules.triage(t.text, 7) == t.truth for t in sample)
     blind_only = mean(teacher_rules.blind(read(t.text)) == t.truth for t in sample)
-    assert 0.79 <= accuracy <= 0.83
+    assert 0.80 <= accuracy <= 0.85
     assert 0.17 <= 1 - blind_only <= 0.23
     # What is not blindness is a slip.
     missed = (1 - blind_only) * teacher_rules.BLIND_RATE
