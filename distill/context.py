@@ -19,6 +19,7 @@ from uuid import UUID
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.orm import Session
 
+from distill.outcomes import ENDING, Stopped
 from gateway.core.db import session_scope
 from gateway.core.settings import settings
 from gateway.models import Run
@@ -66,12 +67,16 @@ class RunContext:
         self.base_dir = settings().models_dir / run.base_model
 
     def commit(self, write: Callable[[Session, Run], T]) -> T:
-        """Runs `write` in one transaction under the lease. Waits for a database that is away; raises LeaseLost.
+        """Runs `write` in one transaction under the lease. Waits for a database that is away.
+
+        Raises LeaseLost, and Stopped once the trainer was asked to end.
 
         `write` may run twice, when the answer to a commit was lost: it has to leave the same rows then.
         """
         deadline = time.monotonic() + PATIENCE_S
         while True:
+            if ENDING.is_set():
+                raise Stopped
             try:
                 with session_scope() as session:
                     return write(session, lease.held(session, self.lease))

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 
-class Stopped(Exception):
-    """The trainer was asked to end (SIGTERM): the run goes on with the next start."""
+ENDING = threading.Event()
+"""Set once the trainer was asked to end. An exception alone would not do: raised in a destructor, it is swallowed."""
+
+
+class Stopped(SystemExit):
+    """The process was asked to end (SIGTERM): its work goes on with the next start.
+
+    A SystemExit, because that is what event loops and broad handlers let through.
+    """
 
 
 class Paused(Exception):

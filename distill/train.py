@@ -21,7 +21,7 @@ from distill import phases, trainers
 from distill.context import RunContext
 from distill.heartbeat import LOST, Heartbeat
 from distill.lab import Lab
-from distill.outcomes import Hopeless, Paused, Stopped
+from distill.outcomes import ENDING, Hopeless, Paused, Stopped
 from gateway.core.db import session_scope
 from gateway.core.errors import StepdownError
 from gateway.core.settings import settings
@@ -49,7 +49,8 @@ def main(arguments: list[str] | None = None) -> int:
     logging.basicConfig(
         level=settings().log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stdout
     )
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    for chatty in ("httpx", "httpx2"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
     held = Lease(given.run_id, given.epoch)
     heartbeat = Heartbeat(held)
     try:
@@ -137,7 +138,7 @@ def _enter_workplace(held: Lease) -> None:
 
 
 def _on_term(_number: int, _frame: FrameType | None) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: what follows must not be interrupted
+    ENDING.set()
     raise Stopped
 
 

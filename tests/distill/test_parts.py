@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
 from collections import Counter
+from contextlib import suppress
 from uuid import UUID
 
 import pytest
@@ -15,7 +17,7 @@ from distill import trainers
 from distill.answers import agreement, longest_answer, same
 from distill.batches import batch_of
 from distill.lab import Lab
-from distill.outcomes import Stopped
+from distill.outcomes import ENDING, Stopped
 from distill.phases import evaluate, freeze, sft
 from gateway.core import processes
 from gateway.core.db import session_scope
@@ -78,6 +80,30 @@ def test_an_owner_is_gone_only_when_it_is_known_to_be() -> None:
     assert trainers.is_gone(mine.replace(mine.rsplit("/", 1)[1], "1")), "another process with our pid"
     for unknown in (None, "", f"elsewhere/{os.getpid()}/x/1", "nonsense"):
         assert not trainers.is_gone(unknown)
+
+
+def test_being_asked_to_end_is_not_lost_in_an_event_loop_or_a_broad_handler(run_id: UUID) -> None:
+    """Where an exception from a signal is swallowed (a destructor), the next write sees the request."""
+
+    async def interrupted() -> None:
+        asyncio.get_running_loop().call_soon(_stop)
+        await asyncio.sleep(5)
+
+    with pytest.raises(Stopped):
+        asyncio.run(interrupted())
+    with pytest.raises(Stopped), suppress(Exception):  # as libraries have it
+        raise Stopped
+    ctx = context(run_id)
+    ENDING.set()
+    try:
+        with pytest.raises(Stopped):
+            ctx.event("late", "never written")
+    finally:
+        ENDING.clear()
+
+
+def _stop() -> None:
+    raise Stopped
 
 
 def test_evaluation_goes_on_after_the_candidates_it_has(run_id: UUID) -> None:
