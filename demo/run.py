@@ -201,6 +201,7 @@ def main() -> int:
     if not console.is_terminal:
         console.width = 140  # a log or a pipe has no width of its own
     signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGINT, _interrupt)  # a shell that starts it in the background had it ignored
     demo: Demo | None = None
     reported = False
     try:
