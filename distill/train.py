@@ -110,7 +110,7 @@ def _work(held: Lease, heartbeat: Heartbeat) -> int:
         traceback.print_exc()
         # Below 500 the request itself is wrong: the same again would fail the same way.
         last_word("failed" if error.status < 500 else "again", str(error))
-    except Exception as error:
+    except Exception as error:  # whatever it is, the run's row has to say why its trainer ended
         traceback.print_exc()
         last_word("again", f"{type(error).__name__}: {error}")
         return 1

@@ -25,10 +25,10 @@ from gateway.core.embedded import Postgres, Valkey, running
 from gateway.core.migrate import upgrade_head
 from gateway.core.settings import settings
 
-# Durability is tested on engines of its own; here it would only cost time.
 # Spinning threads would starve the engines that run beside the tests.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+# Durability is tested on engines of its own; here it would only cost time.
 _FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off"}
 
 

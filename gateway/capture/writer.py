@@ -127,7 +127,7 @@ class Writer:
             return None
         try:
             return parse(frame.record)
-        except Exception as error:
+        except Exception as error:  # one unreadable record must not hold up all that follow; its bytes are kept
             log.exception("call %s cannot be read", frame.record.envelope.id)
             self._set_aside(name, frame, repr(error))
             return None

@@ -118,7 +118,7 @@ async def events(answer: Any) -> AsyncIterator[bytes]:
             yield (
                 b"data: " + msgspec.json.encode(tidy(chunk.model_dump(exclude_none=True, exclude_unset=True))) + b"\n\n"
             )
-    except Exception as error:
+    except Exception as error:  # as above; the stream has begun, so the error can only be its last event
         yield b"data: " + msgspec.json.encode(error_body(error)) + b"\n\n"
         return
     yield b"data: [DONE]\n\n"

@@ -106,7 +106,7 @@ class Relay:
             await self._broken(call, error, send)
         except asyncio.CancelledError:
             await self._cancelled(call, send)
-        except Exception:
+        except Exception:  # a fault of ours: the client still gets an answer in OpenAI's shape
             log.exception("call %s failed in the gateway", call.id)
             if call.begun:
                 raise
