@@ -40,6 +40,7 @@ class Watch:
         self._since = time.monotonic()
         self._phase = ""
         self._told = ""
+        self._metrics: dict[str, Any] = {}  # of the phase under way; not every step has every figure
 
     def follow(self, api: Api, run_id: str) -> Json:
         """Shows the run until it ends, and returns it. Raises DemoError when it pauses or does not succeed."""
@@ -67,6 +68,7 @@ class Watch:
 
     def _show(self, progress: Progress, run: Json) -> None:
         self._enter(str(run["phase"]))
+        self._metrics |= run["metrics"]
         for phase in run["phases"]:
             name, planned = str(phase["name"]), int(phase["planned"])
             if name not in self._bars:
@@ -76,13 +78,13 @@ class Watch:
             state = phase["state"]
             if state != "pending" and not progress.tasks[bar].started:
                 progress.start_task(bar)
-            note = figures(run["metrics"]) if state == "running" else "" if state == "pending" else state
+            note = figures(self._metrics) if state == "running" else "" if state == "pending" else state
             progress.update(bar, total=max(planned, 1), completed=int(phase["step"]), note=note)
             if state in ("done", "skipped", "failed", "cancelled"):
                 progress.stop_task(bar)
-            self._tell(name, phase, run)
+            self._tell(name, phase)
 
-    def _tell(self, name: str, phase: Json, run: Json) -> None:
+    def _tell(self, name: str, phase: Json) -> None:
         """Without a terminal, a line for each quarter of a phase instead of a moving bar."""
         if self.console.is_terminal or phase["state"] != "running":
             return
@@ -90,14 +92,14 @@ class Watch:
         if self._told != (line := f"{name} {quarter}"):
             self._told = line
             done = f"{phase['step']}/{phase['planned']}"
-            self.console.print(f"  {TITLES.get(name, name)}: {done}  {figures(run['metrics'])}", highlight=False)
+            self.console.print(f"  {TITLES.get(name, name)}: {done}  {figures(self._metrics)}", highlight=False)
 
     def _enter(self, phase: str) -> None:
         now = time.monotonic()
         if phase != self._phase:
             if self._phase not in ("", "done"):
                 self.seconds[self._phase] = self.seconds.get(self._phase, 0.0) + now - self._since
-            self._phase, self._since = phase, now
+            self._phase, self._since, self._metrics = phase, now, {}
 
 
 def figures(metrics: Mapping[str, Any]) -> str:

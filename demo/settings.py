@@ -41,7 +41,7 @@ class Upstream:
 class Settings:
     """The demo's settings. Each field's variable stands beside it."""
 
-    calls: int = 1360  # DEMO_CALLS: messages sent while the frontier model serves
+    calls: int = 1500  # DEMO_CALLS: messages sent while the frontier model serves
     live_calls: int = 100  # DEMO_LIVE_CALLS: fresh messages sent after the student has taken over
     threads: int = 32  # DEMO_THREADS: the app's threads
     seed: int = 1  # DEMO_SEED: which messages

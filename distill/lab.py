@@ -70,8 +70,8 @@ class Lab:
         return self._train
 
     def validation_rows(self) -> Sequence[DatasetRow]:
-        """What checkpoints are chosen on: the same rows each time."""
-        return self._validation[: self._ctx.config.validation_rows]
+        """What checkpoints of a phase are chosen on: the same rows each time."""
+        return self.whole_validation[: self._ctx.config.validation_rows]
 
     @cached_property
     def max_new_tokens(self) -> int:
@@ -101,6 +101,10 @@ class Lab:
     def grpo_rate(self, trainer: Trainer) -> float:
         """Learning rate of GRPO."""
         return self._ctx.config.grpo_lr or rl_learning_rate(trainer.hidden_size, self._family)
+
+    def start_sampler(self) -> None:
+        """Starts the sampler's engine, and does not wait: it gets ready beside the first steps of training."""
+        _ = self.sampler
 
     def show(self, trainer: Trainer) -> None:
         """Gives the trainer's present weights to the sampler."""
@@ -135,7 +139,8 @@ class Lab:
         return fitting
 
     @cached_property
-    def _validation(self) -> Sequence[DatasetRow]:
+    def whole_validation(self) -> Sequence[DatasetRow]:
+        """What the choice between candidates goes by, once for each of them."""
         return self._rows(datasets.validation_rows)
 
     def _rows(self, read: Callable[[Session, UUID, UUID], Sequence[DatasetRow]]) -> Sequence[DatasetRow]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import logging
 import signal
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from uuid import UUID
 
 from distill.outcomes import Hopeless, Stopped
 from gateway.core.db import session_scope
+from gateway.core.logs import write_logs
 from gateway.core.settings import read_or_create_secret, settings
 from gateway.datasets import service as datasets
 from gateway.students import service as students
@@ -46,11 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("deployment_id", type=UUID)
     parser.add_argument("--port", type=int, required=True, help="port on 127.0.0.1 for OpenAI's wire")
     given = parser.parse_args(arguments)
-    logging.basicConfig(
-        level=settings().log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stdout
-    )
-    for chatty in ("httpx", "httpx2"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
+    write_logs()
     signal.signal(signal.SIGTERM, _on_term)
     signal.signal(signal.SIGINT, _on_term)
     try:

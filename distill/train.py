@@ -10,7 +10,6 @@ import argparse
 import logging
 import os
 import signal
-import sys
 import traceback
 from types import FrameType
 from uuid import UUID
@@ -24,6 +23,7 @@ from distill.lab import Lab
 from distill.outcomes import ENDING, Hopeless, Paused, Stopped
 from gateway.core.db import session_scope
 from gateway.core.errors import StepdownError
+from gateway.core.logs import write_logs
 from gateway.core.settings import settings
 from gateway.models import Run
 from gateway.runs import lease, progress
@@ -46,11 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("run_id", type=UUID)
     parser.add_argument("--epoch", type=int, required=True, help="the lease's epoch, from whoever took it")
     given = parser.parse_args(arguments)
-    logging.basicConfig(
-        level=settings().log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stdout
-    )
-    for chatty in ("httpx", "httpx2"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
+    write_logs()
     held = Lease(given.run_id, given.epoch)
     heartbeat = Heartbeat(held)
     try:

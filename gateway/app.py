@@ -22,6 +22,7 @@ from gateway.capture.spool import Spool
 from gateway.core import metrics
 from gateway.core.db import dispose_async
 from gateway.core.errors import StepdownError
+from gateway.core.logs import write_logs
 from gateway.core.ports import holder
 from gateway.core.settings import settings
 from gateway.proxy.client import UpstreamClient
@@ -178,7 +179,7 @@ class _NoCutLines(logging.Filter):
 
 def serve(host: str, port: int) -> None:
     """Runs the gateway until SIGTERM or Ctrl-C. Raises StepdownError when it cannot listen."""
-    logging.basicConfig(level=settings().log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    write_logs()
     listener = listen(host, port)
     logging.getLogger("uvicorn.error").addFilter(_NoCutLines())
     app = create_app()

@@ -122,7 +122,7 @@ def _evaluate(
 
 def _validation(lab: Lab) -> dict[str, float]:
     """What the choice between candidates goes by: judged score against the teacher, then agreement."""
-    rows = lab.validation_rows()
+    rows = lab.whole_validation
     expected, texts = references(lab.renderer, rows), answer(lab, rows).texts
     pairs = judged_pairs(lab, rows, texts, expected)
     return {"judged": mean_score(pairs), "agreement": agreement(texts, expected), "n": float(len(rows))}

@@ -30,6 +30,7 @@ def run(ctx: RunContext, lab: Lab, phase: Literal["sft", "sft_all"]) -> None:
     if saved.step >= planned or _has_plateau(ctx, phase, stale):
         return
 
+    lab.start_sampler()
     rows = lab.train_rows()
     data = [lab.renderer.example(row.messages, row.target, row.tools) for row in rows]
     shown = lab.validation_rows()

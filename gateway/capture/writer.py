@@ -25,6 +25,7 @@ from gateway.capture.segments import Segments
 from gateway.capture.store import store
 from gateway.core.db import session_scope
 from gateway.core.errors import StepdownError
+from gateway.core.logs import write_logs
 from gateway.core.settings import settings
 
 log = logging.getLogger(__name__)
@@ -190,7 +191,7 @@ def _only_one(folder: Path, stop: threading.Event) -> Iterator[None]:
 
 def main() -> None:
     """Runs the writer until SIGTERM or SIGINT."""
-    logging.basicConfig(level=settings().log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    write_logs()
     writer = Writer(settings().spool_dir)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: writer.stop())

@@ -70,7 +70,7 @@ def _against(bar: Bar, numbers: dict[str, Any] | None, key: str, least: float, w
     relation = {
         "passed": "its lower end reaches",
         "failed": "even its upper end is below",
-        "undecided": "its interval contains, so more examples are needed for",
+        "undecided": "too few examples to tell which side it is on of",
     }[outcome]
     reason = f"{bar.name}: {what} is {value:.3f} [{low:.3f}, {high:.3f}]; {relation} the bar {least:.3f}."
     return BarOutcome(bar.name, bar.kind, outcome, reason, value, low, high, least)

@@ -55,7 +55,7 @@ class RunConfig(Strict):
         default=None, gt=0, description="Learning rate of GRPO; unset: a tenth of the supervised one."
     )
     warm_start_steps: int = Field(
-        default=40, ge=0, le=100_000, description="Optimizer steps of the supervised warm start."
+        default=75, ge=0, le=100_000, description="Optimizer steps of the supervised warm start."
     )
     sft_batch: int = Field(default=16, ge=1, description="Examples per supervised step.")
     sft_all_steps: int = Field(
@@ -96,7 +96,7 @@ class RunConfig(Strict):
     max_new_tokens: int | None = Field(
         default=None, ge=1, description="Longest answer; unset: the training answers' 99th percentile and a margin."
     )
-    validation_rows: int = Field(default=100, ge=1, description="Most validation examples looked at each time.")
+    validation_rows: int = Field(default=100, ge=1, description="Validation examples that checkpoints are chosen on.")
     judge_concurrency: int = Field(default=16, ge=1, le=256, description="Judge calls under way at once.")
     judge_spend_cap_usd: Decimal = Field(
         default=Decimal(20), ge=0, description="The run pauses when its judge has cost this much."

@@ -14,7 +14,7 @@ def clean(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_defaults() -> None:
-    assert settings().calls == 1360
+    assert settings().calls == 1500
     assert settings().exit is False
     assert upstream().stand_in
     assert "stand-in" in upstream().name

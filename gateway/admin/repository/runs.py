@@ -9,7 +9,6 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Float, Row, and_, cast, func, select
-from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.admin.schemas.runs import GroupOut, RolloutOut
@@ -99,16 +98,15 @@ async def progress(db: AsyncSession, project_id: UUID, run_ids: Iterable[UUID]) 
     return found
 
 
-async def last_metrics(db: AsyncSession, project_id: UUID, run_id: UUID) -> dict[str, Any]:
-    """The last value of every metric; where phases share a name, the later step's."""
+async def last_metrics(db: AsyncSession, run: Run) -> dict[str, Any]:
+    """The figures of the last finished step of the phase that the run is in; none before its first."""
     query = (
-        select(RunStep)
-        .ext(distinct_on(RunStep.phase))
-        .where(RunStep.project_id == project_id, RunStep.run_id == run_id)
-        .order_by(RunStep.phase, RunStep.step.desc())
+        select(RunStep.metrics)
+        .where(RunStep.project_id == run.project_id, RunStep.run_id == run.id, RunStep.phase == run.phase)
+        .order_by(RunStep.step.desc())
+        .limit(1)
     )
-    latest = sorted((await db.scalars(query)).all(), key=lambda step: step.created_at)
-    return {name: value for step in latest for name, value in step.metrics.items()}
+    return (await db.scalars(query)).one_or_none() or {}
 
 
 async def steps(

@@ -59,7 +59,7 @@ async def _found(db: Database, project_id: UUID, run_id: UUID) -> RunView:
 
 @router.get("/{run_id}")
 async def get_run(project_id: ProjectId, run_id: UUID, db: Database) -> RunDetail:
-    """A run with how far each phase is and the last value of every metric."""
+    """A run with how far each phase is and the figures of its last finished step."""
     view = await _found(db, project_id, run_id)
     progress = (await repository.progress(db, project_id, [run_id])).get(run_id, {})
     run = view.run
@@ -67,7 +67,7 @@ async def get_run(project_id: ProjectId, run_id: UUID, db: Database) -> RunDetai
     return RunDetail(
         **_row(view, progress).model_dump(),
         phases=timeline(run, progress).phases,
-        metrics=await repository.last_metrics(db, project_id, run_id),
+        metrics=await repository.last_metrics(db, run),
         config=run.config,
         bars=run.bars,
         judge=judge,

@@ -48,7 +48,7 @@ class RunRow(Shape):
 
 class RunDetail(RunRow):
     phases: list[PhaseOut]
-    metrics: JsonObject = Field(description="The last value of every metric, by name.")
+    metrics: JsonObject = Field(description="Figures of the last finished step of the phase under way, by name.")
     config: JsonObject
     bars: list[Any]
     judge: Named | None

@@ -71,11 +71,20 @@ async def test_a_run_with_its_curves(api: httpx.AsyncClient, world: World) -> No
     run = (await api.get(path_of(world, world.finished_run))).json()
     assert (run["state"], run["steps_done"], run["steps_planned"]) == ("succeeded", 235, 235)
     assert {phase["name"]: phase["tokens"] for phase in run["phases"]}["sft"] == 40 * 448
-    assert run["metrics"]["groups"] == 16
     steps = (await api.get(path_of(world, world.finished_run) + "/steps", params={"phase": "grpo", "after": 27})).json()
     assert [step["step"] for step in steps] == [28, 29, 30]
     listed = (await api.get(f"/api/projects/{world.project.id}/runs")).json()
     assert [row["state"] for row in listed] == ["running", "succeeded"]
+
+
+async def test_the_figures_shown_are_those_of_the_phase_under_way(
+    api: httpx.AsyncClient, world: World, session: Session
+) -> None:
+    run = (await api.get(path_of(world, world.running_run))).json()
+    assert (run["phase"], run["metrics"]["groups"]) == ("grpo", 16)
+    session.get_one(Run, world.running_run).phase = "sft_all"
+    session.commit()
+    assert (await api.get(path_of(world, world.running_run))).json()["metrics"] == {}, "it has no step yet"
 
 
 async def test_rollouts_of_the_latest_step_with_the_anchor_marked(api: httpx.AsyncClient, world: World) -> None:
