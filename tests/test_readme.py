@@ -10,6 +10,7 @@ import typer.main
 from gateway.admin.openapi import document
 from gateway.cli import app
 from gateway.core.settings import Settings
+from gateway.runs.schemas import RunConfig
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -23,6 +24,18 @@ def test_every_setting_is_documented() -> None:
     own_names = {"database_url": "DATABASE_URL", "redis_url": "REDIS_URL"}
     names = [own_names.get(name, f"STEPDOWN_{name.upper()}") for name in Settings.model_fields]
     assert len(names) > 10
+    assert missing(names) == []
+
+
+def test_every_setting_of_a_run_is_documented() -> None:
+    assert "grpo_steps" in RunConfig.model_fields
+    assert missing(list(RunConfig.model_fields)) == []
+
+
+def test_every_setting_of_the_demo_is_documented() -> None:
+    sources = [path.read_text() for path in (ROOT / "demo").glob("*.py")]
+    names = sorted({name for source in sources for name in re.findall(r"\bDEMO_[A-Z_]+[A-Z]\b", source)})
+    assert "DEMO_CALLS" in names
     assert missing(names) == []
 
 
