@@ -24,8 +24,8 @@ product: {", ".join(PRODUCTS[:-1])} or none
 needs_human: true if they ask for a person or threaten legal or official steps, else false"""
 
 # Shares of all tickets. The three families in which the scripted teacher is blind come first.
-SHARE_THREAT = 0.09
-SHARE_IMPLICIT = 0.08
+SHARE_THREAT = 0.11
+SHARE_IMPLICIT = 0.10
 SHARE_RENEWAL = 0.05
 SHARE_PERSON = 0.22
 SHARE_HIGH = 0.22

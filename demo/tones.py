@@ -30,8 +30,6 @@ IMPLICIT_TIME: tuple[str, ...] = (
     "tonight",
     "in [two|three|four] hours",
     "this [afternoon|evening]",
-    "[today|tomorrow] at {n}",
-    "in half an hour",
 )
 
 LOW: tuple[str, ...] = (

@@ -5,24 +5,33 @@ unknown. Knows no model; its state is JSON.
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+_TRUST = 2.0  # an expected rate counts as this many completions
 _MEMORY = 0.5  # the model changes: what was seen at a prompt's last visit counts half at the next
 _REST = 4  # visits to the same prompt are at least this many steps apart, if there are prompts enough
 
 
 class Curriculum:
-    """Chooses prompts by their key. Deterministic: seed, steps and outcomes give the choice."""
+    """Chooses prompts by their key. Deterministic: seed, steps and outcomes give the choice.
 
-    def __init__(self, keys: Sequence[str], group_size: int, seed: int = 0) -> None:
+    `expected` says of some prompts how often they should be got right (0 to 1), before any has been visited.
+    """
+
+    def __init__(
+        self, keys: Sequence[str], group_size: int, seed: int = 0, expected: Mapping[str, float] | None = None
+    ) -> None:
         if len(set(keys)) < len(keys):
             raise ValueError("two prompts share a key")
         if not keys:
             raise ValueError("there is no prompt to practise on")
         self._keys, self._group_size, self._seed = list(keys), group_size, seed
-        # Per visited prompt: times right, times wrong (decayed), step of the last visit.
-        self._seen: dict[str, tuple[float, float, int]] = {}
+        known = expected or {}
+        # Per known prompt: times right, times wrong (decayed), step of the last visit.
+        self._seen: dict[str, tuple[float, float, int]] = {
+            key: (_TRUST * known[key], _TRUST * (1 - known[key]), -_REST) for key in keys if key in known
+        }
 
     def choose(self, count: int, step: int) -> list[str]:
         """The `count` prompts (fewer only if there are fewer) of which most is to be learned at this step."""
@@ -43,7 +52,7 @@ class Curriculum:
         self._seen[key] = (before_right * _MEMORY + right, before_wrong * _MEMORY + of - right, step)
 
     def pass_rate(self, key: str) -> float | None:
-        """The posterior mean, or None for a prompt never visited."""
+        """The posterior mean, or None for a prompt of which nothing is known."""
         if key not in self._seen:
             return None
         right, wrong, _ = self._seen[key]

@@ -6,7 +6,7 @@ trained at the version that sampled it, and a run resumed from a checkpoint need
 
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -103,7 +103,10 @@ class _Group:
 
 
 class Grpo:
-    """The loop's object. `step` may be called with any step number; resume is `load_state_dict` and the next number."""
+    """The loop's object. `step` may be called with any step number; resume is `load_state_dict` and the next number.
+
+    `expected` is what is known beforehand of how often a prompt, by its key, is got right.
+    """
 
     def __init__(
         self,
@@ -113,11 +116,12 @@ class Grpo:
         renderer: Renderer,
         prompts: Sequence[Prompt],
         config: GrpoConfig,
+        expected: Mapping[str, float] | None = None,
     ) -> None:
         self.trainer, self.sampler, self.judge, self.renderer = trainer, sampler, judge, renderer
         self.config = config
         self.watch = Watch(config.watch)
-        self.curriculum = Curriculum([prompt.key for prompt in prompts], config.group_size, config.seed)
+        self.curriculum = Curriculum([prompt.key for prompt in prompts], config.group_size, config.seed, expected)
         self._prompts = {prompt.key: prompt for prompt in prompts}
         self._rendered: dict[str, list[int]] = {}
         self._loss = replace(config.loss, temperature=config.temperature)

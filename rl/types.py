@@ -66,7 +66,10 @@ class LossSpec:
 
 @dataclass(frozen=True, slots=True)
 class StepStats:
-    """What one `forward_backward` did. Log-probs in nats; `seconds` wall clock."""
+    """What one `forward_backward` did. Log-probs in nats; `seconds` wall clock.
+
+    `sequence_logprobs` has one sum over the trained tokens for each sequence, in the batch's order.
+    """
 
     loss: float
     sequences: int
@@ -78,6 +81,7 @@ class StepStats:
     entropy: float = 0.0
     clipped_share: float = 0.0
     seconds: float = 0.0
+    sequence_logprobs: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,8 @@ def _loop(ctx: RunContext, lab: Lab, trainer: Trainer) -> Grpo:
         temperature=config.grpo_temperature,
         seed=config.seed,
     )
-    return Grpo(trainer, lab.sampler, lab.judge.groups, lab.renderer, prompts, shape)
+    probability = ctx.saved("sft").memory.get("probability", {})
+    return Grpo(trainer, lab.sampler, lab.judge.groups, lab.renderer, prompts, shape, expected=probability)
 
 
 def _step(grpo: Grpo, lab: Lab, step: int) -> StepReport:

@@ -6,6 +6,7 @@ start from the base model and keep the checkpoint with the best agreement. The r
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Literal
 
@@ -13,10 +14,12 @@ from distill.answers import agreement, answer, references
 from distill.batches import batch_of
 from distill.context import RunContext, StepResult
 from distill.lab import Lab
-from rl.trainer.rates import warmed_up
+from rl.trainer.rates import decayed, warmed_up
 from rl.types import LossSpec
 
 WARMUP_STEPS = 5
+DECAY_STEPS = 30
+"""At a constant rate the policy swings from one validation to the next, too sure of itself each time to explore."""
 
 
 def run(ctx: RunContext, lab: Lab, phase: Literal["sft", "sft_all"]) -> None:
@@ -27,6 +30,8 @@ def run(ctx: RunContext, lab: Lab, phase: Literal["sft", "sft_all"]) -> None:
         _take_over_warm_start(ctx, planned)
     saved = ctx.saved(phase)
     best, stale = saved.memory.get("best", -1.0), saved.memory.get("stale", 0)
+    # How likely the teacher's answer was when an example was last seen: where GRPO's curriculum begins.
+    probability: dict[str, float] = saved.memory.get("probability", {})
     if saved.step >= planned or _has_plateau(ctx, phase, stale):
         return
 
@@ -41,9 +46,11 @@ def run(ctx: RunContext, lab: Lab, phase: Literal["sft", "sft_all"]) -> None:
 
     for step in range(saved.step + 1, planned + 1):
         began = time.monotonic()
-        batch = [data[i] for i in batch_of(str(config.seed), step, len(data), config.sft_batch)]
-        stats = trainer.forward_backward(batch, LossSpec("cross_entropy"))
-        rate = warmed_up(lab.sft_rate(trainer), step - 1, WARMUP_STEPS)
+        places = batch_of(str(config.seed), step, len(data), config.sft_batch)
+        stats = trainer.forward_backward([data[place] for place in places], LossSpec("cross_entropy"))
+        for place, logprob in zip(places, stats.sequence_logprobs, strict=True):
+            probability[str(rows[place].id)] = round(math.exp(logprob), 4)
+        rate = decayed(warmed_up(lab.sft_rate(trainer), step - 1, WARMUP_STEPS), step - 1, DECAY_STEPS)
         norm = trainer.optim_step(rate)
         metrics = {
             "loss": stats.loss,
@@ -58,11 +65,12 @@ def run(ctx: RunContext, lab: Lab, phase: Literal["sft", "sft_all"]) -> None:
             lab.show(trainer)
             agreed = agreement(answer(lab, shown).texts, expected)
             better = agreed > best
-            best, stale = max(best, agreed), 0 if better else stale + 1
+            # Only the rival's own validations count towards its plateau.
+            best, stale = max(best, agreed), 0 if better or phase == "sft" else stale + 1
             validation = {"agreement": agreed, "n": float(len(shown))}
             metrics["validation_agreement"] = agreed
         result = StepResult(metrics, time.monotonic() - began, validation=validation, best=better)
-        ctx.finish_step(phase, step, result, trainer.save, {"best": best, "stale": stale})
+        ctx.finish_step(phase, step, result, trainer.save, {"best": best, "stale": stale, "probability": probability})
         if _has_plateau(ctx, phase, stale):
             ctx.event("plateau", f"Agreement on validation stopped at {best:.1%} by step {step}: {phase} ends.")
             return

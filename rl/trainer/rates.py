@@ -1,4 +1,6 @@
-"""Owns learning rates: a good start from a model's width, and the warm-up. Trains nothing."""
+"""Owns learning rates: a good start from a model's width, warm-up and decay. Trains nothing."""
+
+import math
 
 _WIDTH_POWER = {"qwen2": 0.08, "qwen3": 0.08}
 _LLAMA_LIKE = 0.78
@@ -10,10 +12,16 @@ def sft_learning_rate(hidden_size: int, model_type: str = "llama") -> float:
 
 
 def rl_learning_rate(hidden_size: int, model_type: str = "llama") -> float:
-    """A tenth of the rate for SFT."""
-    return sft_learning_rate(hidden_size, model_type) / 10
+    """Three tenths of the rate for SFT: about 4e-4 for H = 576. Steady there, and twice as fast as a tenth."""
+    return 0.3 * sft_learning_rate(hidden_size, model_type)
 
 
 def warmed_up(rate: float, step: int, warmup_steps: int) -> float:
     """Linear from rate / warmup_steps at step 0 to `rate`, constant after."""
     return rate * min(1.0, (step + 1) / max(1, warmup_steps))
+
+
+def decayed(rate: float, step: int, decay_steps: int) -> float:
+    """`rate` at step 0, falling with the inverse square root of the steps (as Vaswani et al. 2017, eq. 3); half of it
+    at step 3 · decay_steps. It needs no horizon, so a phase that goes on as long as it gains can use it."""
+    return rate * math.sqrt(decay_steps / (decay_steps + step))

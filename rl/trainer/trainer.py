@@ -78,8 +78,9 @@ class Trainer:
         trained = check_masks(data)
         divisor = denominator(loss, data)
         batches = pack(data, self.spec.micro_tokens)
-        total = mismatch = surprise = 0.0
+        total = mismatch = 0.0
         clipped = 0
+        logprobs = [0.0] * len(data)
         for batch in batches:
             base = self._base_logprobs(batch, loss.temperature) if loss.beta else None
             tokens = self._tokens(batch, data, self._pair_logprobs(batch, loss.temperature), base)
@@ -88,7 +89,8 @@ class Trainer:
             total += float(terms.loss.detach())
             mismatch += terms.mismatch_sum
             clipped += terms.clipped
-            surprise -= float(tokens.logprobs.detach().sum())
+            for sequence, value in zip(tokens.sequence.tolist(), tokens.logprobs.tolist(), strict=True):
+                logprobs[batch.data_index[sequence]] += value
         sampled = loss.name != "cross_entropy" and any(datum.sampler_logprobs is not None for datum in data)
         return StepStats(
             loss=total,
@@ -98,9 +100,10 @@ class Trainer:
             plain_tokens=sum(len(datum.tokens) for datum in data),
             micro_batches=len(batches),
             mismatch_kl=mismatch / trained if sampled else None,
-            entropy=surprise / trained,
+            entropy=-sum(logprobs) / trained,
             clipped_share=clipped / trained,
             seconds=time.perf_counter() - began,
+            sequence_logprobs=tuple(logprobs),
         )
 
     def discard(self) -> None:

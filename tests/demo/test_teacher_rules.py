@@ -40,8 +40,8 @@ def test_accuracy_is_in_its_band_and_blindness_makes_most_of_the_gap() -> None:
     sample = tickets()
     accuracy = mean(teacher_rules.triage(t.text, 7) == t.truth for t in sample)
     blind_only = mean(teacher_rules.blind(read(t.text)) == t.truth for t in sample)
-    assert 0.80 <= accuracy <= 0.85
-    assert 0.17 <= 1 - blind_only <= 0.23
+    assert 0.77 <= accuracy <= 0.82
+    assert 0.21 <= 1 - blind_only <= 0.27
     # What is not blindness is a slip.
     missed = (1 - blind_only) * teacher_rules.BLIND_RATE
     assert 0.02 <= 1 - accuracy - missed <= 0.05
@@ -50,7 +50,7 @@ def test_accuracy_is_in_its_band_and_blindness_makes_most_of_the_gap() -> None:
 @pytest.mark.parametrize("field", ["category", "urgency", "needs_human"])
 def test_each_blind_spot_is_large_enough_to_learn_from(field: str) -> None:
     sample = tickets()
-    assert 0.035 <= mean(teacher_rules.blind(read(t.text))[field] != t.truth[field] for t in sample) <= 0.09
+    assert 0.035 <= mean(teacher_rules.blind(read(t.text))[field] != t.truth[field] for t in sample) <= 0.12
 
 
 @pytest.mark.parametrize(

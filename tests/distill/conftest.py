@@ -24,6 +24,7 @@ CONFIG: dict[str, Any] = {
     "sft_batch": 8,
     "sft_all_steps": 6,
     "sft_validate_every": 3,
+    "sft_patience": 3,
     "sft_lr": 0.02,
     "grpo_steps": 4,
     "grpo_prompts": 4,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 import pytest
@@ -68,6 +68,9 @@ def test_sft_in_pieces_is_sft_unbroken_and_the_rival_is_the_warm_start_carried_o
     assert wanted[0] != wanted[-1]
     assert found == pytest.approx(wanted, rel=1e-5)
     assert losses(pieced.run_id, "sft") == found[:6]
+    known = [ctx.saved("sft_all").memory["probability"] for ctx in (pieced, unbroken)]
+    assert known[0] == pytest.approx(known[1], abs=1e-3)
+    assert len(known[0]) > pieced.config.sft_batch
     first, second = (load_file(_last(ctx, "sft_all") / "adapter_model.safetensors") for ctx in (pieced, unbroken))
     assert max(float((first[name] - second[name]).abs().max()) for name in first) < 1e-5
 
@@ -106,7 +109,8 @@ def test_grpo_goes_on_with_its_loop_and_optimizer(run_id: UUID) -> None:
     lab.close()
     saved = json.loads((_last(ctx, "grpo") / "memory.json").read_text())
     assert saved["loop"]["watch"]["steps"] == 2
-    assert len(saved["loop"]["curriculum"]["seen"]) >= 4
+    assert len(_visited(saved)) >= 4
+    assert saved["loop"]["curriculum"]["seen"].keys() > _visited(saved), "the warm start's examples are known too"
 
     later = context(run_id)
     lab = Lab(later)
@@ -114,10 +118,15 @@ def test_grpo_goes_on_with_its_loop_and_optimizer(run_id: UUID) -> None:
     lab.close()
     after = json.loads((_last(later, "grpo") / "memory.json").read_text())
     assert after["loop"]["watch"]["steps"] == 4
-    assert after["loop"]["curriculum"]["seen"].keys() > saved["loop"]["curriculum"]["seen"].keys()
+    assert _visited(after) > _visited(saved)
     state = json.loads((_last(later, "grpo") / "trainer.json").read_text())
     trained = sum("loss" in metrics for metrics in _metrics(run_id))
     assert state["steps"] == trained
+
+
+def _visited(memory: dict[str, Any]) -> set[str]:
+    """Keys of the prompts that GRPO has sampled."""
+    return {key for key, (_, _, step) in memory["loop"]["curriculum"]["seen"].items() if step > 0}
 
 
 def _metrics(run_id: UUID) -> list[dict[str, float]]:

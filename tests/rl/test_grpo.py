@@ -181,6 +181,17 @@ def test_the_curriculum_prefers_what_is_rarely_right() -> None:
     assert rates == sorted(rates, reverse=True)
 
 
+def test_the_curriculum_begins_where_the_warm_start_was_unsure() -> None:
+    keys = [f"k{i}" for i in range(40)]
+    sure, unsure = set(keys[:20]), set(keys[20:])
+    known = dict.fromkeys(sure, 0.995) | dict.fromkeys(unsure, 0.5) | {"elsewhere": 0.5}
+    chosen = [key for step in range(20) for key in Curriculum(keys, 8, seed=step, expected=known).choose(8, 0)]
+    assert sum(key in unsure for key in chosen) > 3 * sum(key in sure for key in chosen)
+    assert sum(key in sure for key in chosen) > 0
+    blank = [key for step in range(20) for key in Curriculum(keys, 8, seed=step).choose(8, 0)]
+    assert sum(key in unsure for key in blank) < 2 * sum(key in sure for key in blank)
+
+
 def test_the_curriculum_rests_prompts_and_resumes() -> None:
     keys = [f"k{i}" for i in range(20)]
     curriculum = Curriculum(keys, group_size=8)

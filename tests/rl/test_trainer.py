@@ -7,7 +7,16 @@ import torch
 from peft import PeftModel
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from rl.trainer import Trainer, TrainerSpec, TrainingError, UnsupportedModelError, sft_learning_rate, warmed_up
+from rl.trainer import (
+    Trainer,
+    TrainerSpec,
+    TrainingError,
+    UnsupportedModelError,
+    decayed,
+    rl_learning_rate,
+    sft_learning_rate,
+    warmed_up,
+)
 from rl.trainer.model import check_config
 from rl.types import Datum, LossSpec
 
@@ -29,6 +38,13 @@ def test_sft_lowers_the_loss(tiny_dir: Path) -> None:
     trainer.discard()
     stepped(trainer, 10)
     assert trainer.forward_backward(DATA, LOSS).loss < before - 0.5
+
+
+def test_the_stats_tell_each_sequences_log_prob_in_the_batchs_order(tiny_dir: Path) -> None:
+    trainer = Trainer(tiny_dir, SPEC)
+    wanted = [sum(values) for values in trainer.logprobs(DATA)]
+    assert trainer.forward_backward(DATA, LOSS).sequence_logprobs == pytest.approx(wanted, abs=1e-4)
+    assert wanted[0] != pytest.approx(wanted[1], abs=1e-2)
 
 
 def test_a_loaded_checkpoint_takes_the_same_next_step(tiny_dir: Path, tmp_path: Path) -> None:
@@ -140,3 +156,5 @@ def test_models_that_attend_otherwise_are_refused(tiny_dir: Path) -> None:
 def test_rates() -> None:
     assert sft_learning_rate(576) == pytest.approx(1.3e-3, rel=0.05)
     assert [warmed_up(1.0, step, 4) for step in range(5)] == [0.25, 0.5, 0.75, 1.0, 1.0]
+    assert rl_learning_rate(576) == pytest.approx(4e-4, rel=0.05)
+    assert [decayed(1.0, step, 30) for step in (0, 90, 450)] == pytest.approx([1.0, 0.5, 0.25])
