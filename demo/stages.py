@@ -22,6 +22,8 @@ TASK_S = 180.0
 DEPLOY_S = 420.0
 ROUTE_S = 30.0
 POLL_S = 0.5
+ALONE = 20
+"""Messages that the student's own speed is measured with, one at a time."""
 
 
 @dataclass(frozen=True)
@@ -207,9 +209,9 @@ def ask_something_else(project: Project) -> str:
 def measure(project: Project, settings: Settings) -> tuple[list[app.Answer], float]:
     """The student one call at a time, and its calls per second with the app's threads. Fallbacks count for neither."""
     tickets = grammar.generate(40 + settings.live_calls, settings.seed + 2000)
-    alone = app.triage_all(app.inbox(tickets[:40]), project.endpoint, threads=1)
+    alone = app.triage_all(app.inbox(tickets[:ALONE]), project.endpoint, threads=1)
     started = time.perf_counter()
-    crowd = app.triage_all(app.inbox(tickets[40:]), project.endpoint, threads=settings.threads)
+    crowd = app.triage_all(app.inbox(tickets[ALONE:]), project.endpoint, threads=settings.threads)
     seconds = time.perf_counter() - started
     mine = [answer for answer in alone if by_student(answer)]
     served = sum(by_student(answer) for answer in crowd)
