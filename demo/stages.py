@@ -208,7 +208,7 @@ def ask_something_else(project: Project) -> str:
 
 def measure(project: Project, settings: Settings) -> tuple[list[app.Answer], float]:
     """The student one call at a time, and its calls per second with the app's threads. Fallbacks count for neither."""
-    tickets = grammar.generate(40 + settings.live_calls, settings.seed + 2000)
+    tickets = grammar.generate(ALONE + settings.live_calls, settings.seed + 2000)
     alone = app.triage_all(app.inbox(tickets[:ALONE]), project.endpoint, threads=1)
     started = time.perf_counter()
     crowd = app.triage_all(app.inbox(tickets[ALONE:]), project.endpoint, threads=settings.threads)
