@@ -74,6 +74,8 @@ def run(ctx: RunContext, lab: Lab, phase: Literal["sft", "sft_all"]) -> None:
         if _has_plateau(ctx, phase, stale):
             ctx.event("plateau", f"Agreement on validation stopped at {best:.1%} by step {step}: {phase} ends.")
             return
+    if phase == "sft_all":
+        ctx.event("no_plateau", f"{phase} ends at its {planned} steps before a plateau: `sft_all_steps` allows more.")
 
 
 def _take_over_warm_start(ctx: RunContext, planned: int) -> None:

@@ -46,6 +46,8 @@ def create_run(
         base_model=settings().base_model,
     )
     repository.add(session, run)
+    if task.state == "suggested":
+        task.state = "active"  # whoever has it learned has taken it up
     progress.add_event(session, run, "queued", f"Asked to learn the task {task.name!r} with {judge.name} as judge.")
     return run
 

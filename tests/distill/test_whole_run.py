@@ -72,6 +72,7 @@ def test_every_phase_leaves_what_it_promises(run_id: UUID, judge: Judge, monkeyp
         assert kinds[0] == "queued"
         assert kinds[-1] == "succeeded"
         assert kinds.count("evaluated") == 4
+        assert len({"plateau", "no_plateau"} & set(kinds)) == 1, "the rival says whether it got to its plateau"
     for phase, checkpoint in checkpoints.items():
         kept = {folder.name for folder in (settings().runs_dir / str(run_id) / phase).iterdir()}
         assert (settings().runs_dir / checkpoint.path / "adapter_model.safetensors").is_file()

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from gateway.core.db import session_scope
 from gateway.core.errors import StepdownError
 from gateway.core.ids import new_id
-from gateway.models import Run, RunEvent
+from gateway.models import Run, RunEvent, Task
 from gateway.runs import lease, service
 from gateway.runs.lease import Lease, LeaseLost
 from gateway.runs.plan import planned_steps
@@ -44,6 +44,15 @@ class TestCreating:
         assert (run.state, run.phase, run.judge_upstream_id) == ("queued", "freeze", scene.judge)
         assert run.bars == [{"kind": "judged", "name": "judged", "delta": 0.05}]
         assert RunConfig.model_validate(run.config) == RunConfig()
+
+    @pytest.mark.parametrize(("before", "after"), [("suggested", "active"), ("ignored", "ignored")])
+    def test_a_suggested_task_is_taken_up(self, before: str, after: str) -> None:
+        scene = Scene()
+        with session_scope() as session:
+            session.get_one(Task, scene.task).state = before
+        scene.create()
+        with session_scope() as session:
+            assert session.get_one(Task, scene.task).state == after
 
     @pytest.mark.parametrize("permission", ["unknown", "forbidden"])
     def test_a_judge_needs_its_terms_permission(self, permission: str) -> None:

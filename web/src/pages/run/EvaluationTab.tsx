@@ -61,7 +61,10 @@ const ICON = {
 };
 
 function Verdict({ evaluation }: { evaluation: Evaluation }) {
+  const { q, to } = useProject();
   const [releasing, setReleasing] = useState(false);
+  const { data: students } = useQuery(q.students);
+  const student = students?.find((released) => released.evaluation_id === evaluation.id);
   const gate = evaluation.gate;
   if (!gate)
     return (
@@ -80,14 +83,20 @@ function Verdict({ evaluation }: { evaluation: Evaluation }) {
           <Badge tone={gate.outcome === "passed" ? "ok" : gate.outcome === "failed" ? "bad" : "warn"} dot>
             {gate.outcome}
           </Badge>
-          <Button
-            kind="primary"
-            icon={<Rocket size={14} />}
-            disabled={!gate.passed}
-            onClick={() => setReleasing(true)}
-          >
-            Release
-          </Button>
+          {student ? (
+            <Link className="link" to={to("routes")}>
+              Released as {student.name}
+            </Link>
+          ) : (
+            <Button
+              kind="primary"
+              icon={<Rocket size={14} />}
+              disabled={!gate.passed}
+              onClick={() => setReleasing(true)}
+            >
+              Release
+            </Button>
+          )}
         </>
       }
     >

@@ -1,6 +1,6 @@
 import type { Schemas } from "../../api/client";
 import { Badge, Card, EmptyState } from "../../design";
-import { percent } from "../../lib/format";
+import { percent, plural } from "../../lib/format";
 import css from "./RubricCard.module.css";
 
 type Question = { name: string; question: string; weight?: number };
@@ -39,7 +39,9 @@ export function RubricCard({ rubric }: { rubric: Schemas["RubricOut"] | null }) 
               <p className="muted">{veto.question}</p>
             </li>
           ))}
-          {rubric.checks.length > 0 && <li className="muted">{rubric.checks.length} deterministic checks</li>}
+          {rubric.checks.length > 0 && (
+            <li className="muted">{plural(rubric.checks.length, "deterministic check")}</li>
+          )}
         </ul>
       )}
     </Card>
