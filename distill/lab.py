@@ -18,6 +18,7 @@ from distill import trainers
 from distill.answers import longest_answer, target_tokens
 from distill.context import RunContext
 from distill.judging import RunJudge
+from distill.outcomes import Hopeless
 from gateway.core.settings import settings
 from gateway.datasets import service as datasets
 from gateway.models import DatasetRow, Run
@@ -32,9 +33,14 @@ ABOVE_STEPS = 1_000_000_000
 
 
 class Lab:
-    """What a run's phases work with."""
+    """What a run's phases work with. Raises Hopeless where the base model is not there."""
 
     def __init__(self, ctx: RunContext) -> None:
+        if not (ctx.base_dir / "config.json").is_file():
+            raise Hopeless(
+                f"The base model {ctx.base_dir.name} is not in {ctx.base_dir}: `make setup` puts the one that comes with "
+                "Stepdown there, any other is a Hugging Face model's folder. Put it there, then resume the run."
+            )
         self._ctx = ctx
         self._shown = ABOVE_STEPS
         self.weights_dir = trainers.workplace(ctx.lease) / "weights"

@@ -112,6 +112,16 @@ def test_the_evaluation_is_evidence_and_its_winner_can_be_released(
         assert student.manifest["max_new_tokens"] == 11  # two tokens, a quarter more, and eight
 
 
+def test_a_base_model_that_is_not_there_is_named(run_id: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
+    with session_scope() as session:
+        session.get_one(Run, run_id).base_model = "absent"
+    assert trained(run_id, monkeypatch) == 0
+    failed = row(run_id)
+    assert failed.state == "failed"
+    assert str(settings().models_dir / "absent") in (failed.error or "")
+    assert "make setup" in (failed.error or "")
+
+
 def test_a_failing_judge_is_tried_again_and_a_cap_pauses(
     run_id: UUID, judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
