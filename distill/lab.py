@@ -38,8 +38,8 @@ class Lab:
     def __init__(self, ctx: RunContext) -> None:
         if not (ctx.base_dir / "config.json").is_file():
             raise Hopeless(
-                f"The base model {ctx.base_dir.name} is not in {ctx.base_dir}: `make setup` puts the one that comes with "
-                "Stepdown there, any other is a Hugging Face model's folder. Put it there, then resume the run."
+                f"There is no base model in {ctx.base_dir}: `make setup` puts Stepdown's own there, any other is a "
+                "Hugging Face model's folder. Put it there, then resume the run."
             )
         self._ctx = ctx
         self._shown = ABOVE_STEPS
