@@ -143,7 +143,9 @@ def _latency(found: Findings) -> dict[str, Any]:
     latency: dict[str, Any] = {
         name: score.percentiles([answer.seconds for answer in answers]) for name, answers in groups.items() if answers
     }
-    latency["note"] = f"whole answers as the app saw them, {found.settings.threads} threads unless one at a time"
+    threads = {"teacher": found.settings.threads, "student": found.settings.live_threads, "student_one_at_a_time": 1}
+    latency["threads"] = threads
+    latency["note"] = "whole answers as the app saw them, so many calls at a time"
     return latency
 
 

@@ -163,7 +163,7 @@ class Demo:
         fresh = grammar.generate(self.settings.live_calls, self.settings.seed + 1000)
         self.found.live_tickets = fresh
         self.found.live = stages.send(
-            self.console, project, fresh, threads=self.settings.threads, title="app → Stepdown → student"
+            self.console, project, fresh, threads=self.settings.live_threads, title="app → Stepdown → student"
         )
         example = next((answer for answer in self.found.live if stages.by_student(answer)), None)
         if example is not None:

@@ -44,6 +44,7 @@ class Settings:
     calls: int = 1500  # DEMO_CALLS: messages sent while the frontier model serves
     live_calls: int = 100  # DEMO_LIVE_CALLS: fresh messages sent after the student has taken over
     threads: int = 48  # DEMO_THREADS: the app's threads
+    live_threads: int = 4  # DEMO_LIVE_THREADS: its threads once the student answers, on this very machine
     seed: int = 1  # DEMO_SEED: which messages
     delay_ms: float = 700  # DEMO_DELAY_MS: the stand-in's median time for an answer
     judge_delay_ms: float = 900  # DEMO_JUDGE_DELAY_MS: and for a judgement

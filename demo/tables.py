@@ -73,9 +73,10 @@ def _speed(report: Mapping[str, Any]) -> Table:
     table = Table(title="Speed and cost", title_justify="left")
     for name in ("", "p50", "p95", "USD per 1,000 calls"):
         table.add_column(name, justify="left" if not name else "right")
-    rows = {"teacher": "teacher", "student": "student", "student_one_at_a_time": "student, one call at a time"}
-    for key, name in rows.items():
+    rows = {"teacher": "teacher", "student": "student", "student_one_at_a_time": "student"}
+    for key, who in rows.items():
         if times := latency.get(key):
+            name = f"{who}, {latency['threads'][key]} at a time"
             price = cost.get(key) or ("" if key not in cost else "unknown")
             table.add_row(name, f"{times['p50_ms']:.0f} ms", f"{times['p95_ms']:.0f} ms", price)
     return table
@@ -99,12 +100,13 @@ def _verdict(report: Mapping[str, Any]) -> Panel:
 
 def _effort(report: Mapping[str, Any]) -> str:
     phases = ", ".join(f"{name} {minutes:.1f}" for name, minutes in report["minutes"]["phases"].items())
+    total = sum(minutes for name, minutes in report["minutes"].items() if name != "phases")
     tokens = sum(report["tokens"]["trained"].values())
     steps = ", ".join(
         f"{count} {name}" for name, count in report["steps"].items() if name not in ("freeze", "evaluate")
     )
     machine = report["machine"]
     return (
-        f"Minutes by phase: {phases}. Steps: {steps}. Trained tokens: {tokens:,}.\n"
+        f"{total:.1f} minutes in all. Minutes by phase: {phases}. Steps: {steps}. Trained tokens: {tokens:,}.\n"
         f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']} GiB."
     )
