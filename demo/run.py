@@ -24,8 +24,8 @@ from demo.system import Child, DemoError
 # Sized for two CPU cores and a quarter of an hour; everything else is what any run has by default.
 RUN_CONFIG: dict[str, Any] = {
     "split": {"train": 0.67, "validation": 0.11, "test": 0.22},
-    "sft_all_steps": 175,
-    "grpo_steps": 16,
+    "sft_all_steps": 180,
+    "grpo_steps": 20,
     "judge_concurrency": 32,
 }
 

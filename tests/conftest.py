@@ -27,6 +27,7 @@ from gateway.core.settings import settings
 
 # Spinning threads would starve the engines that run beside the tests.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ.setdefault("GOMP_SPINCOUNT", "3000")
 
 # Durability is tested on engines of its own; here it would only cost time.
 _FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off"}

@@ -55,13 +55,13 @@ class RunConfig(Strict):
         default=None, gt=0, description="Learning rate of GRPO; unset: three tenths of the supervised one."
     )
     warm_start_steps: int = Field(
-        default=100, ge=0, le=100_000, description="Optimizer steps of the supervised warm start."
+        default=120, ge=0, le=100_000, description="Optimizer steps of the supervised warm start."
     )
     sft_batch: int = Field(default=16, ge=1, description="Examples per supervised step.")
     sft_all_steps: int = Field(
         default=240, ge=0, le=1_000_000, description="Most steps of the honest rival, SFT on everything."
     )
-    sft_validate_every: int = Field(default=25, ge=1, description="Steps between validations of a supervised phase.")
+    sft_validate_every: int = Field(default=30, ge=1, description="Steps between validations of a supervised phase.")
     sft_patience: int = Field(
         default=2,
         ge=1,
