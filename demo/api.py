@@ -84,6 +84,9 @@ class Api:
     def run(self, run_id: str) -> Json:
         return self._get(self._p(f"/runs/{run_id}"))
 
+    def cancel(self, run_id: str) -> None:
+        self._post(self._p(f"/runs/{run_id}/cancel"), {})
+
     def steps(self, run_id: str) -> list[Json]:
         return self._list(self._p(f"/runs/{run_id}/steps"))
 

@@ -65,6 +65,7 @@ def build(found: Findings) -> Json:
         "agreement": _numbers(found.evaluation, "agreement"),
         "win_rate": _numbers(found.evaluation, "judged"),
         "paired": {f"{a}_vs_{b}": test for a, b in PAIRS if (test := _paired(found.scored, a, b))},
+        "rival_is_warm_start": found.scored.outputs.get("sft_all") == found.scored.outputs.get("sft"),
         "gate": _gate(found),
         "latency": _latency(found),
         "throughput": {"student_calls_per_second": found.per_second, "threads": found.settings.threads},

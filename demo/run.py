@@ -6,7 +6,7 @@ Owns the order of the stages, what is said about them, and the end of every proc
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import httpx
@@ -39,6 +39,7 @@ class Demo:
         self.upstream = frontier
         self.children: list[Child] = []
         self.found = Findings(chosen, frontier, frontier.prices)
+        self.unfinished: Callable[[], None] | None = None  # cancels the run that is under way
         self._count = 0
 
     @contextmanager
@@ -131,8 +132,10 @@ class Demo:
         with self.stage("run", "Learn the task: warm start, GRPO, the honest rival, evaluation"):
             config = {**RUN_CONFIG, **self.settings.config}
             run_id = stages.start_run(api, project, task, config)
+            self.unfinished = lambda: api.cancel(run_id)
             watch = Watch(self.console)
             self.found.run = watch.follow(api, run_id)
+            self.unfinished = None
             self.found.phases = watch.seconds
         return task
 
@@ -184,6 +187,10 @@ class Demo:
         """Ends what the demo started. A second Ctrl-C is ignored: half an end is what it would leave."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        if self.unfinished is not None:  # its judge ends with the demo: it would wait for it in vain
+            with suppress(ApiError):
+                self.unfinished()
+                self.console.print("[dim]the demo's run is cancelled[/]")
         for child in reversed(self.children):
             self.console.print(f"[dim]stopping {child.name} (pid {child.process.pid})[/]", highlight=False)
             child.stop()

@@ -28,7 +28,10 @@ def show(report: Mapping[str, Any], console: Console) -> None:
     console.print(_quality(report))
     for line in _paired_lines(report):
         console.print(line)
+    if report["rival_is_warm_start"]:
+        console.print("SFT on everything found no better checkpoint on validation than the warm start: it is the same.")
     console.print(_speed(report))
+    console.print(_bill(report))
     console.print(_verdict(report))
     console.print(Text("\n".join(f"· {line}" for line in report["assumptions"]), style="dim"))
     console.print(Text(_effort(report), style="dim"))
@@ -80,6 +83,18 @@ def _speed(report: Mapping[str, Any]) -> Table:
             price = cost.get(key) or ("" if key not in cost else "unknown")
             table.add_row(name, f"{times['p50_ms']:.0f} ms", f"{times['p95_ms']:.0f} ms", price)
     return table
+
+
+def _bill(report: Mapping[str, Any]) -> str:
+    """What the judge cost beside what a call saves. Empty where the prices are unknown."""
+    judge, cost = report["run"]["judge_spend"], report["cost_per_1000_calls_usd"]
+    if judge is None or not float(judge):
+        return ""
+    line = f"The judge cost {float(judge):.2f} USD"
+    if cost["teacher"] is None or cost["student"] is None:
+        return f"{line}."
+    calls = 1000 * float(judge) / (float(cost["teacher"]) - float(cost["student"]))
+    return f"{line}: what {calls:,.0f} calls save."
 
 
 def _verdict(report: Mapping[str, Any]) -> Panel:

@@ -7,8 +7,10 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Literal
 
-from pydantic import AliasChoices, Field
+from pydantic import AliasChoices, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from gateway.core.errors import StepdownError
 
 
 class Settings(BaseSettings):
@@ -18,7 +20,7 @@ class Settings(BaseSettings):
 
     home: Path = Field(Path(".stepdown"), description="Folder for the database, spool, models, logs and secrets.")
     host: str = Field("127.0.0.1", description="Address the gateway binds to. Loopback unless you say otherwise.")
-    port: int = Field(8787, description="Port of the gateway, the API and the dashboard.")
+    port: int = Field(8787, ge=1, le=65535, description="Port of the gateway, the API and the dashboard.")
     allowed_hosts: str = Field(
         "",
         description="Further host names, separated by commas, under which the dashboard and its API may be opened.",
@@ -45,7 +47,7 @@ class Settings(BaseSettings):
     )
     max_body_mb: int = Field(100, description="Largest request body accepted, in MB (10^6 bytes); beyond it, 413.")
     capture: bool = Field(True, description="Whether calls are captured at all.")
-    hangup: str = Field(
+    hangup: Literal["abort", "drain"] = Field(
         "abort", description="When a client hangs up: `abort` the upstream call or `drain` it to the end."
     )
     route_refresh_s: float = Field(0.5, description="Seconds between looks for changed keys and routes.")
@@ -61,7 +63,9 @@ class Settings(BaseSettings):
         description="What samples during training: `vllm`, an engine of its own, or `local`, the trainer itself: slow.",
     )
     lease_s: float = Field(30.0, description="Seconds a run's lease lasts without a heartbeat.")
-    log_level: str = Field("info", description="debug, info, warning or error.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="debug, info, warning or error."
+    )
 
     @cached_property
     def root(self) -> Path:
@@ -95,8 +99,20 @@ class Settings(BaseSettings):
 
 @lru_cache
 def settings() -> Settings:
-    """The process's settings. Tests clear the cache with `settings.cache_clear()`."""
-    return Settings()  # type: ignore[call-arg]  # every field has a default; pydantic's plugin is not loaded
+    """The process's settings. Raises StepdownError that names the variable. Tests clear the cache with
+    `settings.cache_clear()`."""
+    try:
+        return Settings()  # type: ignore[call-arg]  # every field has a default; pydantic's plugin is not loaded
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0])
+        variable = name if name.isupper() else f"STEPDOWN_{name.upper()}"
+        raise StepdownError(
+            500,
+            "setting_invalid",
+            f"{variable}={first['input']!r}: {first['msg']}.",
+            hint=f"Correct it, or unset {variable} for its default.",
+        ) from None
 
 
 def read_or_create_secret(path: Path, length: int = 32) -> str:

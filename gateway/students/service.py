@@ -35,7 +35,9 @@ def release(
             409,
             "gate_not_passed",
             f"Candidate {verdict.candidate} may not be released: {' '.join(verdict.reasons)}",
-            hint="Post the pending results, or train again with more calls; the bars stay as declared.",
+            hint="Train again with more calls, or post what is pending; the bars stay as declared."
+            if any("pending" in reason for reason in verdict.reasons)
+            else "Train again with more calls; the bars stay as declared.",
         )
     entry = evaluation.candidates[verdict.candidate]
     weights = _weights(evaluation, verdict.candidate, entry)

@@ -116,6 +116,18 @@ def test_unknown_prices_are_said_and_cost_nothing_invented() -> None:
     assert any("unknown" in line for line in built["assumptions"])
 
 
+def test_the_bill_and_a_rival_that_is_the_warm_start_are_said() -> None:
+    built = report.build(findings())
+    assert not built["rival_is_warm_start"]
+    built["run"]["judge_spend"] = "3.43"
+    # 3.43 USD at 0.6750 − 0.0014 USD saved per 1,000 calls
+    assert "The judge cost 3.43 USD: what 5,092 calls save." in printed(built)
+    found = findings()
+    assert found.scored is not None
+    found.scored.outputs["sft_all"] = found.scored.outputs["sft"]
+    assert "it is the same" in printed(report.build(found))
+
+
 def printed(built: dict[str, Any]) -> str:
     console = Console(record=True, width=140, file=io.StringIO())
     tables.show(built, console)
