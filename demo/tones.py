@@ -59,13 +59,12 @@ PERSON: tuple[str, ...] = (
 )
 
 THREAT: tuple[str, ...] = (
-    "[otherwise|or else] my [lawyer|solicitor] will [write to you|be in touch|take over]",
-    "I will [report you to|inform|write to] the [ombudsman|regulator|consumer agency]",
-    "next [stop|step] is [small claims court|the ombudsman|my lawyer]",
-    "I am ready to [take legal action|go to court|sue]",
-    "my [solicitor|lawyer] [has a copy of this|is reading along|knows about it]",
-    "the [consumer agency|regulator|ombudsman] will [hear about this|hear from me]",
-    "see you in [court|small claims court]",
+    "[otherwise|or else] my lawyer will [write to you|be in touch|take over]",
+    "I will [report you to|inform|write to] the [ombudsman|regulator]",
+    "next [stop|step] is [court|the ombudsman|my lawyer]",
+    "my lawyer [has a copy of this|is reading along|knows about it]",
+    "the [regulator|ombudsman] will [hear about this|hear from me]",
+    "see you in court",
 )
 
 GRUMBLE: tuple[str, ...] = (

@@ -20,7 +20,7 @@ def test_same_seed_same_tickets() -> None:
 def test_known_tickets_stay_as_they_are() -> None:
     """Guards the seed across machines and versions: the report's figures hang on it."""
     texts = "\n".join(t.text for t in grammar.generate(1000, 1))
-    assert hashlib.sha256(texts.encode()).hexdigest()[:16] == "1d9edf4b8aed1941"
+    assert hashlib.sha256(texts.encode()).hexdigest()[:16] == "96dddea7f1917155"
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -36,8 +36,8 @@ export function RunPage() {
       about={
         <>
           Run <span className="mono">{shortId(run.id)}</span> of {run.base_model}, judged by{" "}
-          {run.judge?.name ?? "nobody"} for {usd(run.judge_spend)}{isActive(run) ? " so far" : ""}, started{" "}
-          <Ago time={run.started_at ?? run.created_at} />
+          {run.judge?.name ?? "nobody"} for {usd(run.judge_spend)}
+          {isActive(run) ? " so far" : ""}, started <Ago time={run.started_at ?? run.created_at} />
           {run.attempts > 0 && `, ${plural(run.attempts, "restart")} without a finished step`}.
         </>
       }
