@@ -40,7 +40,7 @@ def _machine() -> Iterator[Finding]:
     yield sys.version_info[:2] == (3, 11), f"Python {version} (3.11 is needed)"
     yield sys.platform == "linux", f"{platform.system()} {platform.machine()} (Linux is needed)"
     memory = psutil.virtual_memory().total / 1e9
-    yield memory >= 7, f"{memory:.0f} GB of memory (8 are needed to train and serve)"
+    yield memory >= 11, f"{memory:.0f} GB of memory (12 are needed to train and serve on one machine)"
 
 
 def _home() -> Iterator[Finding]:

@@ -165,7 +165,7 @@ _NO_STUDENT = {
     "pid": None,
     "since": 0.0,
     "restarts": 0,
-    "detail": "no student deployed yet",
+    "detail": "no engine running",
     "url": None,
 }
 
