@@ -80,7 +80,7 @@ def finished(api: Api, run_id: str) -> bool:
 def test_the_loop(stack: tuple[Api, str]) -> None:
     api, base_url = stack
     project = stages.prepare(api, STAND_IN, {"input": "2.5", "cached_input": "1.25", "output": "10"}, base_url)
-    taught = stages.send(Console(quiet=True), project, grammar.generate(160, 5), threads=16, title="teach")
+    taught = stages.send(Console(quiet=True), project, grammar.generate(220, 5), threads=16, title="teach")
     assert {answer.served_by for answer in taught} == {"upstream:stand-in"}
     task = stages.wait_for_task(api, 160, lambda _: None)
 

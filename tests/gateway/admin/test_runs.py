@@ -77,13 +77,11 @@ async def test_a_run_with_its_curves(api: httpx.AsyncClient, world: World) -> No
     assert [row["state"] for row in listed] == ["running", "succeeded"]
 
 
-async def test_the_figures_shown_are_those_of_the_phase_under_way(
-    api: httpx.AsyncClient, world: World, session: Session
-) -> None:
+async def test_the_figures_shown_are_those_of_the_phase_under_way(api: httpx.AsyncClient, world: World) -> None:
     run = (await api.get(path_of(world, world.running_run))).json()
     assert (run["phase"], run["metrics"]["groups"]) == ("grpo", 16)
-    session.get_one(Run, world.running_run).phase = "sft_all"
-    session.commit()
+    with session_scope() as session:
+        session.get_one(Run, world.running_run).phase = "sft_all"
     assert (await api.get(path_of(world, world.running_run))).json()["metrics"] == {}, "it has no step yet"
 
 

@@ -38,7 +38,7 @@ async def test_totals_days_and_servers(api: httpx.AsyncClient, session: Session)
         ("0.2", 200.0, at(0) | {"alias": "mini"}),
         ("0.3", 300.0, at(1)),
         ("0", 9000.0, at(1) | {"status": 500}),
-        ("7", 100.0, at(40)),
+        ("7", 100.0, at(20)),
     ):
         call = seeded.call(session, task, upstream, "x", "y", latency_ms=latency, **fields)
         paid(session, project, call, amount)
