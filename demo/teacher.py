@@ -59,7 +59,7 @@ class Teacher:
         app.router.add_get("/healthz", self.health)
         return app
 
-    @web.middleware  # type: ignore[untyped-decorator]
+    @web.middleware  # type: ignore[untyped-decorator]  # aiohttp leaves it untyped
     async def _guard(self, request: web.Request, handler: Any) -> web.StreamResponse:
         try:
             if request.path.startswith("/v1"):

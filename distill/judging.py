@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.orm import Session
 
-from distill.answers import same
+from distill.answers import agreement, answer, references, same
 from distill.context import RunContext
 from distill.metering import Meter, MeteredChat
 from distill.outcomes import Paused
@@ -134,3 +134,13 @@ def mean_score(verdicts: Sequence[PairVerdict | None]) -> float:
     """Mean of the judged pairs: ½ is as good as the teacher. 0 where none was judged."""
     scores = [verdict.score for verdict in verdicts if verdict is not None]
     return sum(scores) / len(scores) if scores else 0.0
+
+
+def validate(lab: Lab, rows: Sequence[DatasetRow]) -> dict[str, float]:
+    """How the current weights do on these rows: mean judged score against the teacher, agreement with it, and n.
+
+    Raises Paused, StepdownError, as `judged_pairs`.
+    """
+    expected, texts = references(lab.renderer, rows), answer(lab, rows).texts
+    judged = mean_score(judged_pairs(lab, rows, texts, expected))
+    return {"judged": judged, "agreement": agreement(texts, expected), "n": float(len(rows))}

@@ -22,6 +22,9 @@ from gateway.core.settings import settings
 from gateway.runs import lease
 
 log = logging.getLogger(__name__)
+THREADS = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "3000"}
+"""Environment of a process that trains. Threads that spin long at every barrier make a step many times slower on a
+machine that is also doing something else, and this one also serves; a moment's spinning (GNU's OpenMP) beats none."""
 
 
 def workplace(held: lease.Lease) -> Path:
@@ -79,11 +82,7 @@ def start(run_id: UUID, gone: str | None = None) -> bool:
             "STEPDOWN_HOME": str(settings().root),
             "HF_HUB_OFFLINE": "1",
             "TOKENIZERS_PARALLELISM": "false",
-            # Threads that spin long at every barrier make a training step many times slower on a machine that is also
-            # doing something else, and this one also serves. A moment's spinning (GNU's OpenMP, torch's) is faster than
-            # none.
-            "OMP_WAIT_POLICY": "PASSIVE",
-            "GOMP_SPINCOUNT": "3000",
+            **THREADS,
         },
     )
     child = processes.spawn(launch, settings().logs_dir / f"run-{run_id}.log")

@@ -20,14 +20,15 @@ import psycopg
 import pytest
 import redis
 
+from distill.trainers import THREADS
 from gateway.core import db, jobs
 from gateway.core.embedded import Postgres, Valkey, running
 from gateway.core.migrate import upgrade_head
 from gateway.core.settings import settings
 
-# Spinning threads would starve the engines that run beside the tests.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-os.environ.setdefault("GOMP_SPINCOUNT", "3000")
+# Before torch is loaded: its threads would starve the engines that run beside the tests.
+for _name, _value in THREADS.items():
+    os.environ.setdefault(_name, _value)
 
 # Durability is tested on engines of its own; here it would only cost time.
 _FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off"}

@@ -32,6 +32,11 @@ def test_every_setting_of_a_run_is_documented() -> None:
     assert missing(list(RunConfig.model_fields)) == []
 
 
+def test_settings_are_described_in_the_codes_own_words() -> None:
+    fields = [*Settings.model_fields.items(), *RunConfig.model_fields.items()]
+    assert [name for name, field in fields if f"| {field.description} |" not in README] == []
+
+
 def test_every_setting_of_the_demo_is_documented() -> None:
     sources = [path.read_text() for path in (ROOT / "demo").glob("*.py")]
     names = sorted({name for source in sources for name in re.findall(r"\bDEMO_[A-Z_]+[A-Z]\b", source)})

@@ -15,9 +15,9 @@ from uuid import UUID
 
 from sqlalchemy.orm import Session
 
-from distill.answers import agreement, answer, references, same
+from distill.answers import answer, references, same
 from distill.context import RunContext
-from distill.judging import judged_pairs, mean_score
+from distill.judging import judged_pairs, validate
 from distill.lab import Lab
 from gateway.core.settings import settings
 from gateway.datasets import service as datasets
@@ -91,7 +91,7 @@ def _evaluate(
     ]
     details: dict[str, Any] = {
         "checkpoint_id": str(checkpoint) if checkpoint else None,
-        "validation": _validation(lab),
+        "validation": validate(lab, lab.whole_validation),
         "dropped": sum(pair is None for pair, is_first in zip(pairs, first, strict=True) if is_first),
         "engine": {
             "seconds": answers.seconds,
@@ -118,14 +118,6 @@ def _evaluate(
         f"{name}: agrees with the teacher on {entry['agreement']['value']:.1%} of {len(rows)} test prompts; "
         f"judged against it {entry['judged']['win_rate'] or 0:.3f} [{low:.3f}, {high:.3f}].",
     )
-
-
-def _validation(lab: Lab) -> dict[str, float]:
-    """What the choice between candidates goes by: judged score against the teacher, then agreement."""
-    rows = lab.whole_validation
-    expected, texts = references(lab.renderer, rows), answer(lab, rows).texts
-    pairs = judged_pairs(lab, rows, texts, expected)
-    return {"judged": mean_score(pairs), "agreement": agreement(texts, expected), "n": float(len(rows))}
 
 
 def _first_of_conversation(rows: Sequence[DatasetRow]) -> list[bool]:

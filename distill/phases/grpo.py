@@ -10,11 +10,10 @@ import time
 from collections.abc import Sequence
 from uuid import UUID
 
-from distill.answers import agreement, answer, references
+from distill.answers import references
 from distill.context import RunContext, StepResult
-from distill.judging import judged_pairs, mean_score
+from distill.judging import validate
 from distill.lab import Lab
-from gateway.models import DatasetRow
 from gateway.runs.progress import RolloutRecord
 from rl.grpo import GroupReport, Grpo, GrpoConfig, NoVerdictError, RolloutReport, StepReport
 from rl.trainer import Trainer
@@ -44,7 +43,7 @@ def run(ctx: RunContext, lab: Lab) -> None:
         metrics, validation, better = dict(report.metrics), None, False
         if step % config.grpo_validate_every == 0 or step == config.grpo_steps:
             grpo.push_weights()
-            validation = _validate(lab)
+            validation = validate(lab, lab.validation_rows())
             metrics |= {f"validation_{name}": value for name, value in validation.items()}
             found = [validation["judged"], validation["agreement"]]
             better = found > best
@@ -88,13 +87,6 @@ def _step(grpo: Grpo, lab: Lab, step: int) -> StepReport:
         raise
     lab.judge.require_room()
     return report
-
-
-def _validate(lab: Lab) -> dict[str, float]:
-    rows: Sequence[DatasetRow] = lab.validation_rows()
-    expected, texts = references(lab.renderer, rows), answer(lab, rows).texts
-    judged = mean_score(judged_pairs(lab, rows, texts, expected))
-    return {"judged": judged, "agreement": agreement(texts, expected), "n": float(len(rows))}
 
 
 def _records(groups: Sequence[GroupReport]) -> list[RolloutRecord]:

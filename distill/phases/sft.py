@@ -32,7 +32,7 @@ def run(ctx: RunContext, lab: Lab, phase: Literal["sft", "sft_all"]) -> None:
     best, stale = saved.memory.get("best", -1.0), saved.memory.get("stale", 0)
     # How likely the teacher's answer was when an example was last seen: where GRPO's curriculum begins.
     probability: dict[str, float] = saved.memory.get("probability", {})
-    if saved.step >= planned or _has_plateau(ctx, phase, stale):
+    if saved.step >= planned or stale >= config.sft_patience:
         return
 
     lab.start_sampler()
@@ -65,13 +65,13 @@ def run(ctx: RunContext, lab: Lab, phase: Literal["sft", "sft_all"]) -> None:
             lab.show(trainer)
             agreed = agreement(answer(lab, shown).texts, expected)
             better = agreed > best
-            # Only the rival's own validations count towards its plateau.
+            # Only the rival's own validations count towards a plateau; the warm start has none.
             best, stale = max(best, agreed), 0 if better or phase == "sft" else stale + 1
             validation = {"agreement": agreed, "n": float(len(shown))}
             metrics["validation_agreement"] = agreed
         result = StepResult(metrics, time.monotonic() - began, validation=validation, best=better)
         ctx.finish_step(phase, step, result, trainer.save, {"best": best, "stale": stale, "probability": probability})
-        if _has_plateau(ctx, phase, stale):
+        if stale >= config.sft_patience:
             ctx.event("plateau", f"Agreement on validation stopped at {best:.1%} by step {step}: {phase} ends.")
             return
     if phase == "sft_all":
@@ -84,7 +84,3 @@ def _take_over_warm_start(ctx: RunContext, planned: int) -> None:
     if 0 < warm <= planned and ctx.last_step("sft_all") == 0:
         ctx.take_over("sft", "sft_all")
         ctx.event("shared", f"The first {warm} steps of sft_all are the warm start's: they are not done twice.")
-
-
-def _has_plateau(ctx: RunContext, phase: str, stale: int) -> bool:
-    return phase == "sft_all" and stale >= ctx.config.sft_patience

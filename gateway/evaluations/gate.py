@@ -38,6 +38,11 @@ class GateOutcome:
         return self.outcome == "passed"
 
     @property
+    def pending(self) -> bool:
+        """Whether a bar has nothing to go by yet."""
+        return any(bar.value is None for bar in self.bars)
+
+    @property
     def reasons(self) -> list[str]:
         return [bar.reason for bar in self.bars]
 

@@ -61,37 +61,38 @@ def betting(values: Sequence[float], alpha: float = 0.05) -> Interval:
         return Interval(math.nan, 0.0, 1.0, 0)
     if x[0] < 0 or x[-1] > 1:
         raise ValueError(f"values must lie in [0, 1], got {x[0]} to {x[-1]}")
-    means = (np.arange(_GRID + 1)) / _GRID
     dice = np.random.default_rng(0)
     places = [dice.permutation(x.size) for _ in range(_ORDERS // 2)]
     # Each order with its mirror image, so that swapping wins and losses mirrors the interval.
-    gains = np.stack([_gain(way[place], means, alpha) for place in places for way in (x, x[::-1])])
-    kept = means[np.logaddexp.reduce(gains, axis=0) - math.log(_ORDERS) < math.log(1 / alpha)]
+    orders = np.stack([way[place] for place in places for way in (x, x[::-1])])
+    means = np.arange(_GRID + 1) / _GRID
+    kept = means[np.logaddexp.reduce(_gains(orders, means, alpha)) - math.log(_ORDERS) < math.log(1 / alpha)]
     mean = float(x.mean())
     if kept.size == 0:  # an event of probability α: every mean was ruled out
         return Interval(mean, mean, mean, x.size)
     return Interval(mean, max(0.0, float(kept[0]) - 1 / _GRID), min(1.0, float(kept[-1]) + 1 / _GRID), x.size)
 
 
-def _gain(x: Floats, means: Floats, alpha: float) -> Floats:
-    """For each mean the logarithm of what a stake of 1 has become after the values in this order."""
+def _gains(orders: Floats, means: Floats, alpha: float) -> Floats:
+    """[orders, means]: the log of what a stake of 1 has become after the values in each of `orders` [orders, n]."""
     import numpy as np
 
     with np.errstate(divide="ignore"):
         most_up, most_down = _CAP / means, _CAP / (1 - means)
-    up, down = np.zeros_like(means), np.zeros_like(means)
-    for value, bet in zip(x, _bets(x, alpha), strict=True):
+    up = np.zeros((len(orders), means.size))
+    down = np.zeros_like(up)
+    for value, bet in zip(orders.T[:, :, None], _bets(orders, alpha).T[:, :, None], strict=True):
         up += np.log1p(np.minimum(bet, most_up) * (value - means))
         down += np.log1p(-np.minimum(bet, most_down) * (value - means))
     return np.asarray(np.logaddexp(up, down) - math.log(2))
 
 
 def _bets(x: Floats, alpha: float) -> Floats:
-    """λ_t = √(2 ln(2/α) / (σ̂²_{t−1} t ln(1+t))), each from the values before t alone (equation 26)."""
+    """λ_t = √(2 ln(2/α) / (σ̂²_{t−1} t ln(1+t))) along the last axis, each from the values before t alone (eq. 26)."""
     import numpy as np
 
-    t = np.arange(1, x.size + 1)
-    means = (0.5 + np.cumsum(x)) / (t + 1)
-    variances = (0.25 + np.cumsum((x - means) ** 2)) / (t + 1)
-    before = np.concatenate([[0.25], variances[:-1]])
+    t = np.arange(1, x.shape[-1] + 1)
+    means = (0.5 + np.cumsum(x, axis=-1)) / (t + 1)
+    variances = (0.25 + np.cumsum((x - means) ** 2, axis=-1)) / (t + 1)
+    before = np.insert(variances[..., :-1], 0, 0.25, axis=-1)
     return np.asarray(np.sqrt(2 * math.log(2 / alpha) / (before * t * np.log1p(t))))

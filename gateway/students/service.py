@@ -35,9 +35,8 @@ def release(
             409,
             "gate_not_passed",
             f"Candidate {verdict.candidate} may not be released: {' '.join(verdict.reasons)}",
-            hint="Train again with more calls, or post what is pending; the bars stay as declared."
-            if any("pending" in reason for reason in verdict.reasons)
-            else "Train again with more calls; the bars stay as declared.",
+            hint=f"Train again with more calls{', or post what is pending' if verdict.pending else ''}; "
+            "the bars stay as declared.",
         )
     entry = evaluation.candidates[verdict.candidate]
     weights = _weights(evaluation, verdict.candidate, entry)

@@ -113,7 +113,7 @@ class Supervisor:
             self._stop(lambda: list(self.deployments.children.values()) if self.deployments else [])
             self.deployments.close()
         for stage in reversed(self.stages):
-            self._stop(lambda stage=stage: stage)  # type: ignore[misc]
+            self._stop(lambda stage=stage: stage)  # type: ignore[misc]  # mypy infers no lambda with a default
         # Whoever left its parent's session was adopted by us, and nobody else can end it.
         end(psutil.Process().children(recursive=True), grace_s=5)
         self.state.phase = "stopped"

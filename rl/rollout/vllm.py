@@ -119,7 +119,7 @@ class VllmSampler(Sampler):
         self._server.close()
 
     def _start(self) -> VllmServer:
-        server = VllmServer(ServerSpec(self._weights, self._log, dev=True, **self._shape))  # type: ignore[arg-type]
+        server = VllmServer(ServerSpec(self._weights, self._log, dev=True, **self._shape))  # type: ignore[arg-type]  # values of several types
         server.start()
         return server
 

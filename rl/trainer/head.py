@@ -51,7 +51,7 @@ def token_logprobs(hidden: Tensor, weight: Tensor, rows: Tensor, tokens: Tensor,
     They are those of softmax(logits / temperature), the distribution that a sampler at this temperature draws from.
     """
     learn = torch.is_grad_enabled() and hidden.requires_grad
-    out: Tensor = _TokenLogprobs.apply(  # type: ignore[no-untyped-call]
+    out: Tensor = _TokenLogprobs.apply(  # type: ignore[no-untyped-call]  # torch leaves it untyped
         hidden, weight, rows, tokens, temperature, learn
     )
     return out

@@ -87,7 +87,7 @@ class _Layer:
     def _forward(self, x: Tensor, *_: Any, **__: Any) -> Tensor:
         if not self.enabled:
             return linear(x, self.base.weight, self.base.bias)
-        out: Tensor = _AdaptedLinear.apply(  # type: ignore[no-untyped-call]
+        out: Tensor = _AdaptedLinear.apply(  # type: ignore[no-untyped-call]  # torch leaves it untyped
             x, self.merged, self.base.bias, self.a, self.b, self.scale
         )
         return out

@@ -85,7 +85,7 @@ class Trainer:
             base = self._base_logprobs(batch, loss.temperature) if loss.beta else None
             tokens = self._tokens(batch, data, self._pair_logprobs(batch, loss.temperature), base)
             terms = loss_terms(loss, tokens, divisor)
-            terms.loss.backward()  # type: ignore[no-untyped-call]
+            terms.loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             total += float(terms.loss.detach())
             mismatch += terms.mismatch_sum
             clipped += terms.clipped

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from uuid import UUID
 
@@ -51,7 +51,7 @@ def celery(home: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
-def worker(home: Path) -> object:
+def worker(home: Path) -> AbstractContextManager[subprocess.Popen[bytes]]:
     return celery(home, "worker", "--queues=default,judge,train", "--concurrency=1", "--loglevel=INFO")
 
 
@@ -121,7 +121,7 @@ def expect_whole(run_id: UUID) -> None:
 
 def test_a_killed_trainer_goes_on_in_both_phases(run_id: UUID, home: Path, beat: None, trainers_end: None) -> None:
     slow(run_id)
-    with worker(home):  # type: ignore[attr-defined]
+    with worker(home):
         enqueue("distill.advance", run_id, queue="train")
         for phase in ("sft", "grpo"):
             before = kill_within(run_id, phase, kill_trainer(run_id))
@@ -144,10 +144,10 @@ def test_a_killed_worker_leaves_a_trainer_that_goes_on_alone(
 ) -> None:
     """The trainer outlives its worker and holds its lease: nobody starts a second one beside it."""
     slow(run_id)
-    with worker(home) as process:  # type: ignore[attr-defined]
+    with worker(home) as process:
         enqueue("distill.advance", run_id, queue="train")
         kill_within(run_id, "sft", lambda: processes.end(children_and(process.pid), grace_s=0))
-    with worker(home):  # type: ignore[attr-defined]
+    with worker(home):
         until(lambda: len(steps(run_id, "grpo")) >= 2, 90, "two steps of grpo")
         assert len(trainers_of(run_id)) == 1
     assert row(run_id).lease_epoch == 1
@@ -157,16 +157,16 @@ def test_worker_and_trainer_killed_together_go_on_with_the_next_worker(
     run_id: UUID, home: Path, beat: None, trainers_end: None
 ) -> None:
     slow(run_id)
-    with worker(home):  # type: ignore[attr-defined]
+    with worker(home):
         enqueue("distill.advance", run_id, queue="train")
         until(lambda: len(steps(run_id, "sft")) >= 2, 90, "two steps of sft")
     processes.end(trainers_of(run_id), grace_s=0)
     before = steps(run_id, "sft")
-    with worker(home) as process:  # type: ignore[attr-defined]
+    with worker(home) as process:
         kill_within(run_id, "grpo", lambda: processes.end([*children_and(process.pid), *trainers_of(run_id)], 0))
     assert steps(run_id, "sft")[: len(before)] == before
     before = steps(run_id, "grpo")
-    with worker(home):  # type: ignore[attr-defined]
+    with worker(home):
         until(lambda: len(steps(run_id, "grpo")) > len(before), 60, "grpo goes on")
     assert row(run_id).lease_epoch == 3
     assert steps(run_id, "sft") == list(range(1, 11))
