@@ -108,7 +108,7 @@ class Call:
         """Appends the call to the spool, once. To be called before the last byte of the answer leaves."""
         if self.recorded:
             return
-        self.recorded = True
+        self.recorded = self.watch.answered = True
         now = perf_counter_ns()
         waited = self.wait_ns + ((self.last_ns or now) - self.sent_ns if self.sent_ns else 0)
         latency = now - self.started_ns

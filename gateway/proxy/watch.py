@@ -20,10 +20,11 @@ Receive = Callable[[], Awaitable[Any]]
 class Watch:
     """One call under watch, answered by the task that began it.
 
-    `gone`: the client went away. `expired`: a limit passed, and the task was cancelled for it.
+    `gone`: the client went away. `expired`: a limit passed, and the task was cancelled for it. `answered`: all that
+    the client can want has come; many go then, and cancelling would cost the upstream's connection for nothing.
     """
 
-    __slots__ = ("_receive", "_watchman", "deadline", "expired", "gone", "listener", "since", "task")
+    __slots__ = ("_receive", "_watchman", "answered", "deadline", "expired", "gone", "listener", "since", "task")
 
     def __init__(self, watchman: Watchman, receive: Receive) -> None:
         task = asyncio.current_task()
@@ -31,7 +32,7 @@ class Watch:
         self.task: asyncio.Task[Any] = task
         self.since = monotonic()
         self.deadline = float("inf")
-        self.gone = self.expired = False
+        self.gone = self.expired = self.answered = False
         self.listener: asyncio.Task[None] | None = None
         self._receive = receive
         self._watchman = watchman
@@ -48,6 +49,8 @@ class Watch:
         """Waits for the client to go."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
+        if self.answered:
+            return
         self.gone = True
         metrics.HANGUPS.inc()
         if self._watchman.abort:

@@ -186,8 +186,8 @@ def hang_up_after_first_piece(world: World) -> None:
         next(answer.iter_raw())
 
 
-def slow(world: World, finished: threading.Event) -> None:
-    """Sends an event, waits for the client to go, then the rest."""
+def waiting(world: World, before: list[bytes], after: list[bytes], finished: threading.Event) -> Reply:
+    """Sends some events, waits for the client to go, then the rest."""
 
     async def wait() -> None:
         for _ in range(50):
@@ -198,8 +198,13 @@ def slow(world: World, finished: threading.Event) -> None:
     async def note() -> None:
         finished.set()
 
+    return streamed(*before, wait, *after, note)
+
+
+def slow(world: World, finished: threading.Event) -> None:
+    """An answer whose client goes in the middle of it."""
     events = stream_events("a", "b")
-    world.upstream.reply = streamed(*events[:2], wait, *events[2:], note)
+    world.upstream.reply = waiting(world, events[:2], events[2:], finished)
     hang_up_after_first_piece(world)
 
 
@@ -211,6 +216,18 @@ def test_a_client_that_hangs_up_aborts_the_upstream(world: World) -> None:
     assert (call.complete, call.trainable, call.error) == (False, False, "client_hangup")
     assert call.answer_preview == "a"
     assert not finished.is_set()
+
+
+def test_a_client_that_goes_after_the_last_event_costs_no_connection(world: World) -> None:
+    """Clients close at [DONE]; the upstream ends its answer a moment later, and its connection can be used again."""
+    finished = threading.Event()
+    world.upstream.reply = waiting(world, stream_events("a", "b"), [], finished)
+    with world.client.stream("POST", "/v1/chat/completions", json=request_body(stream=True)) as answer:
+        assert any(b"[DONE]" in piece for piece in answer.iter_raw())
+    assert finished.wait(5)
+    assert not world.upstream.hung_up.is_set()
+    (call,) = until(stored_calls)
+    assert (call.complete, call.trainable, call.error, call.answer_preview) == (True, True, None, "ab")
 
 
 def test_with_drain_the_answer_is_read_to_its_end(
