@@ -16,6 +16,7 @@ from typing import Any
 from rl.advantages import Scale, group_advantages, has_signal, scale_batch
 from rl.curriculum import Curriculum
 from rl.judge.base import CandidateVerdict, GroupVerdict, Judge, JudgeGroup
+from rl.losses import denominator
 from rl.render import Renderer
 from rl.rollout.base import Sampler
 from rl.trainer import Trainer, warmed_up
@@ -212,20 +213,23 @@ class Grpo:
             for group, scaled in zip(kept, scale_batch([g.advantages or [] for g in kept]), strict=True):
                 group.advantages = scaled
 
-    def _data(self, groups: Sequence[_Group]) -> list[Datum]:
-        data: list[Datum] = []
-        for index, group in enumerate(groups):
-            for sample, advantage in zip(group.samples, group.advantages or [], strict=False):
-                if sample.finish_reason == "stop":
-                    data.append(self.renderer.rollout(group.tokens, sample, advantage, index))
-        return data
+    def _data(self, index: int, group: _Group) -> list[Datum]:
+        advantages = group.advantages or [0.0] * len(group.samples)
+        return [
+            self.renderer.rollout(group.tokens, sample, advantage, index)
+            for sample, advantage in zip(group.samples, advantages, strict=True)
+            if sample.finish_reason == "stop"
+        ]
 
     def _train(self, groups: Sequence[_Group]) -> tuple[StepStats | None, float]:
-        data = self._data(groups)
+        sampled = [self._data(index, group) for index, group in enumerate(groups)]
+        data = [datum for group, own in zip(groups, sampled, strict=True) if group.advantages for datum in own]
         if not data:
             return None, 0.0
+        # Divided by all that was sampled: where few groups have something to teach, the step is a small one.
+        divisor = denominator(self._loss, [datum for own in sampled for datum in own])
         self.trainer.discard()  # what a step that failed half-way may have left
-        stats = self.trainer.forward_backward(data, self._loss)
+        stats = self.trainer.forward_backward(data, replace(self._loss, denominator=divisor))
         return stats, self.trainer.optim_step(warmed_up(self.config.lr, self.trainer.steps, self.config.warmup_steps))
 
 

@@ -26,13 +26,15 @@ class VowelJudge(Judge):
 
     def __init__(self) -> None:
         self.drop: set[str] = set()
+        self.content: set[str] = set()  # prompts of which any answer is as good as another
 
     def score(self, groups: Sequence[JudgeGroup]) -> list[GroupVerdict | None]:
         return [None if group.key in self.drop else self._one(group) for group in groups]
 
     def _one(self, group: JudgeGroup) -> GroupVerdict:
         anchor = CandidateVerdict(self.reward(group.anchor)) if group.anchor is not None else None
-        return GroupVerdict(tuple(CandidateVerdict(self.reward(text)) for text in group.candidates), anchor)
+        rewards = [1.0 if group.key in self.content else self.reward(text) for text in group.candidates]
+        return GroupVerdict(tuple(map(CandidateVerdict, rewards)), anchor)
 
     @staticmethod
     def reward(text: str) -> float:
@@ -58,10 +60,9 @@ def build(tiny_dir: Path, folder: Path, seed: int = 0, **config: object) -> tupl
 
 def everything_counts(loop: Grpo) -> None:
     """The tiny model hardly ever ends its answers: let the toy runs train on cut ones, too."""
-    loop._data = lambda groups: [  # type: ignore[method-assign]
+    loop._data = lambda index, group: [  # type: ignore[method-assign]
         loop.renderer.rollout(group.tokens, sample, advantage, index)
-        for index, group in enumerate(groups)
-        for sample, advantage in zip(group.samples, group.advantages or [], strict=False)
+        for sample, advantage in zip(group.samples, group.advantages or [0.0] * len(group.samples), strict=True)
     ]
 
 
@@ -98,6 +99,23 @@ def test_metrics_and_report_tell_what_happened(tiny_dir: Path, tmp_path: Path) -
         assert sum(rollout.advantage or 0 for rollout in group.rollouts) == pytest.approx(0, abs=1e-9)
         assert group.anchor is not None
         assert group.anchor.advantage is None
+
+
+def test_a_step_with_little_to_teach_is_a_small_one(tiny_dir: Path, tmp_path: Path) -> None:
+    """Groups without variance give no gradient, but what they sampled counts in what the gradient is divided by."""
+
+    def step(loss: LossSpec) -> StepReport:
+        loop, judge = build(tiny_dir, tmp_path, loss=loss)
+        everything_counts(loop)
+        judge.content = {"p1", "p2", "p3", "p4", "p5", "p6"}
+        return loop.step(0)
+
+    report = step(LossSpec())
+    everything = sum(rollout.tokens for group in report.groups for rollout in group.rollouts)
+    taught = report.metrics["trained_tokens"]
+    assert 0 < taught < everything / 2
+    whole = step(LossSpec(denominator=taught))
+    assert report.metrics["grad_norm"] == pytest.approx(whole.metrics["grad_norm"] * taught / everything, rel=1e-4)
 
 
 def test_a_higher_temperature_is_sampled_and_trained_alike(tiny_dir: Path, tmp_path: Path) -> None:
