@@ -69,6 +69,7 @@ class Lab:
             settings().logs_dir / f"run-{self._ctx.run_id}.engine.log",
             threads=settings().vllm_threads,
             max_model_len=self.context_length,
+            on_restart=lambda why: self._ctx.event("sampler_restarted", f"The sampler starts again: {why}."),
         )
 
     def train_rows(self) -> Sequence[DatasetRow]:

@@ -4,7 +4,7 @@ It is never the engine that serves clients: its weights change under it, and its
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -26,7 +26,10 @@ _RESTARTS = 2
 
 
 class VllmSampler(Sampler):
-    """Starts its server in the background; the first `sample` or `push` waits for it."""
+    """Starts its server in the background; the first `sample` or `push` waits for it.
+
+    `on_restart` is told why, each time that the server has to be started again.
+    """
 
     def __init__(
         self,
@@ -38,6 +41,7 @@ class VllmSampler(Sampler):
         max_num_seqs: int = 128,
         request_timeout_s: float = 300.0,
         start_timeout_s: float = 240.0,
+        on_restart: Callable[[str], None] | None = None,
     ) -> None:
         self.version = -1  # the weights it was started with are no version of the policy
         self._weights = Path(model_dir)
@@ -49,6 +53,7 @@ class VllmSampler(Sampler):
             "start_timeout_s": start_timeout_s,
         }
         self._timeout_s = request_timeout_s
+        self._on_restart = on_restart
         self._ready = False
         self._server = self._start()
         self._client = self._server.client(request_timeout_s)
@@ -127,6 +132,8 @@ class VllmSampler(Sampler):
         """A new server on the last pushed weights, so that its version stays what it was."""
         with self._log.open("a") as log:
             log.write(f"stepdown: starting vLLM again on {self._weights}: {why}\n")
+        if self._on_restart:
+            self._on_restart(why)
         self.close()
         self._ready = False
         self._server = self._start()

@@ -7,12 +7,15 @@ import sys
 import time
 from pathlib import Path
 
+import httpx
 import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
+from rl.rollout import vllm
 from rl.rollout.base import SamplerError
 from rl.rollout.local import LocalSampler
+from rl.rollout.server import ServerSpec
 from rl.types import SamplingParams
 
 PARAMS = SamplingParams(max_tokens=5, seed=3)
@@ -45,6 +48,40 @@ def test_an_end_token_ends_and_is_kept(tiny_dir: Path) -> None:
 def test_narrowed_sampling_is_refused(tiny_dir: Path) -> None:
     with pytest.raises(SamplerError, match="top_p"):
         LocalSampler(tiny_dir).sample([[5]], 1, SamplingParams(top_p=0.9))
+
+
+class Engine:
+    """Stands for a vLLM server: the first one made is dead, later ones answer one token."""
+
+    made = 0
+
+    def __init__(self, spec: ServerSpec) -> None:
+        Engine.made += 1
+        self.spec, self.alive = spec, Engine.made > 1
+
+    def start(self) -> None: ...
+
+    def wait_ready(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def client(self, _timeout_s: float) -> httpx.Client:
+        choice = {"index": 0, "token_ids": [7], "logprobs": {"token_logprobs": [-0.5]}, "finish_reason": "stop"}
+        transport = httpx.MockTransport(lambda _: httpx.Response(200, json={"choices": [choice]}))
+        return httpx.Client(transport=transport, base_url="http://engine")
+
+
+def test_an_engine_that_ended_is_started_again_and_the_owner_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(vllm, "VllmServer", Engine)
+    told: list[str] = []
+    sampler = vllm.VllmSampler(tmp_path, tmp_path / "engine.log", on_restart=told.append)
+    ((sample,),) = sampler.sample([[1, 2]], 1, PARAMS)
+    assert (sample.tokens, told) == ((7,), ["the server ended"])
+    sampler.sample([[1, 2]], 1, PARAMS)
+    assert len(told) == 1
+    assert "starting vLLM again" in (tmp_path / "engine.log").read_text()
 
 
 def gone(pid: int, within_s: float = 15.0) -> bool:

@@ -11,6 +11,7 @@ const TONE: Record<string, Tone> = {
   failure: "bad",
   failed: "bad",
   restart: "warn",
+  sampler_restarted: "warn",
   paused: "warn",
   phase: "accent",
   checkpoint: "info",
