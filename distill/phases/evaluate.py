@@ -78,7 +78,7 @@ def _evaluate(
     name: str,
     checkpoint: UUID | None,
 ) -> None:
-    """One candidate: answers, exact agreement, blind pairs against the teacher, and the same on validation."""
+    """One candidate: answers, exact agreement, blind pairs against the teacher; what was trained also on validation."""
     began = time.monotonic()
     lab.show(trainer)
     expected = references(lab.renderer, rows)
@@ -91,7 +91,7 @@ def _evaluate(
     ]
     details: dict[str, Any] = {
         "checkpoint_id": str(checkpoint) if checkpoint else None,
-        "validation": validate(lab, lab.whole_validation),
+        "validation": validate(lab, lab.whole_validation) if checkpoint else None,
         "dropped": sum(pair is None for pair, is_first in zip(pairs, first, strict=True) if is_first),
         "engine": {
             "seconds": answers.seconds,
@@ -138,8 +138,8 @@ def _rank(validation: Mapping[str, float]) -> tuple[float, float]:
 def _choose(ctx: RunContext, trainer: Trainer, found: Candidates) -> None:
     """The trained candidate with the best judged score on validation, its weights exported for an engine."""
     measured = ctx.commit(lambda session, run: evaluations.begin(session, run).candidates)
-    trained = [name for name in measured if name != "base"] or ["base"]
-    winner = max(trained, key=lambda name: _rank(measured[name]["validation"]))
+    trained = [name for name in measured if measured[name]["validation"]]
+    winner = max(trained, key=lambda name: _rank(measured[name]["validation"]), default="base")
     folder = found[winner][1]
     weights = f"students/{ctx.run_id}-{winner}"
     if folder is not None:
