@@ -34,7 +34,7 @@ def admin_token(home: Path) -> str | None:
 
 
 class Api:
-    """The admin API of one installation, and of one project once `create_project` has run."""
+    """The admin API of one installation, and of the project whose id is in `project` (`create_project` sets it)."""
 
     def __init__(self, url: str, token: str) -> None:
         self.url = url.rstrip("/")
@@ -60,6 +60,9 @@ class Api:
         self.project = str(self._post("/projects", {"name": name})["id"])
         return self.project
 
+    def projects(self) -> list[Json]:
+        return self._list("/projects")
+
     def create_key(self, name: str) -> str:
         return str(self._post(self._p("/keys"), {"name": name})["key"])
 
@@ -70,9 +73,12 @@ class Api:
         body = {"alias": alias, "upstream_id": upstream_id, "upstream_model": upstream_model, "task_id": task_id}
         return self._post(self._p("/routes"), body)
 
+    def routes(self) -> list[Json]:
+        """Every route as it stands, with the revision in force."""
+        return self._list(self._p("/routes"))
+
     def route(self, route_id: str) -> Json:
-        """The route as it stands, with the revision in force."""
-        return next(route for route in self._list(self._p("/routes")) if route["id"] == route_id)
+        return next(route for route in self.routes() if route["id"] == route_id)
 
     def tasks(self) -> list[Json]:
         return self._list(self._p("/tasks"))
@@ -111,6 +117,13 @@ class Api:
 
     def deployment(self, deployment_id: str) -> Json:
         return self._get(self._p(f"/deployments/{deployment_id}"))
+
+    def students(self) -> list[Json]:
+        """Released students, each with its latest deployment."""
+        return self._list(self._p("/students"))
+
+    def unload(self, student_id: str) -> None:
+        self._post(self._p(f"/students/{student_id}/unload"), {})
 
     def revise(self, route_id: str, revision: Mapping[str, Any]) -> int:
         return int(self._post(self._p(f"/routes/{route_id}/revisions"), revision)["number"])

@@ -109,6 +109,8 @@ class Demo:
                     "[yellow]its prices are unknown: set DEMO_PRICES=input,cached,output (USD per million tokens)[/]"
                 )
                 self.say("[yellow]your account pays for every call and every judgement[/]")
+            if earlier := stages.set_aside_earlier(api):
+                self.say(f"students of earlier demos are unloaded: {earlier}; their routes are back at the upstream")
             project = stages.prepare(api, self.upstream, self.found.prices, base_url)
             self.found.project = project.name
             self.say(f"project {project.name!r}; open {api.url} to watch")

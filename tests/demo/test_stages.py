@@ -84,6 +84,36 @@ def test_scores_are_posted_row_by_row() -> None:
     assert set(api.posted) == {"base", "grpo", "teacher"}
 
 
+def test_students_of_earlier_demos_make_room() -> None:
+    class Earlier:
+        """Three projects, each with a route that is live and a student; only in demos' own is anything changed."""
+
+        project = ""
+
+        def __init__(self) -> None:
+            self.done: list[tuple[str, str]] = []
+
+        def projects(self) -> list[dict[str, Any]]:
+            return [{"id": name, "name": name} for name in ("default", "demo one", "demo two")]
+
+        def students(self) -> list[dict[str, Any]]:
+            wanted = self.project != "demo two"
+            return [{"id": "s", "deployment": {"wanted": wanted}}, {"id": "t", "deployment": None}]
+
+        def routes(self) -> list[dict[str, Any]]:
+            return [{"id": "r", "revision": {"stage": "live"}}, {"id": "q", "revision": {"stage": "observe"}}]
+
+        def revise(self, route: str, revision: dict[str, Any]) -> None:
+            self.done.append((self.project, f"{route} {revision['stage']}"))
+
+        def unload(self, student: str) -> None:
+            self.done.append((self.project, student))
+
+    api: Any = Earlier()
+    assert stages.set_aside_earlier(api) == 1
+    assert api.done == [("demo one", "r observe"), ("demo one", "s")]
+
+
 def test_takeover() -> None:
     api: Any = FakeApi(outputs(5))
     evidence(api)

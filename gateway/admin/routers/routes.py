@@ -21,7 +21,9 @@ from gateway.admin.schemas.routing import (
     StudentOut,
 )
 from gateway.core.errors import not_found
+from gateway.models import Deployment
 from gateway.routing import service as routing
+from gateway.students import service as students
 
 router = admin_router("routing", "/projects/{project_id}")
 
@@ -75,6 +77,26 @@ async def list_students(
 ) -> list[StudentOut]:
     """Released students, newest first."""
     return await repository.students(db, project_id, task)
+
+
+@router.post("/students/{student_id}/load")
+async def load_student(project_id: ProjectId, student_id: UUID, db: Database) -> DeploymentOut:
+    """Asks for a student's engine: after an unload, or to try again after it failed."""
+    deployment = await db.run_sync(lambda session: students.load(session, project_id, student_id))
+    return await _committed(db, deployment)
+
+
+@router.post("/students/{student_id}/unload")
+async def unload_student(project_id: ProjectId, student_id: UUID, db: Database) -> DeploymentOut:
+    """Ends a student's engine and frees its memory. Refused while a route names the student."""
+    deployment = await db.run_sync(lambda session: students.unload(session, project_id, student_id))
+    return await _committed(db, deployment)
+
+
+async def _committed(db: Database, deployment: Deployment) -> DeploymentOut:
+    await db.commit()
+    await db.refresh(deployment)
+    return DeploymentOut.model_validate(deployment)
 
 
 @router.get("/deployments/{deployment_id}")

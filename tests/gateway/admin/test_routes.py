@@ -69,6 +69,14 @@ async def test_students_with_their_engine(api: httpx.AsyncClient, world: World) 
     assert found.json()["state"] == "ready"
 
 
+async def test_a_student_is_loaded_and_unloaded(api: httpx.AsyncClient, world: World) -> None:
+    student = f"/api/projects/{world.project.id}/students/{world.student.id}"
+    unloaded = await api.post(f"{student}/unload")
+    assert (unloaded.status_code, unloaded.json()["wanted"]) == (200, False)
+    loaded = (await api.post(f"{student}/load")).json()
+    assert (loaded["wanted"], loaded["state"], loaded["base_url"]) == (True, "requested", None)
+
+
 async def test_no_row_of_another_project_is_reached(api: httpx.AsyncClient, world: World) -> None:
     """Every route that names a row, asked for it under another project: 404, whatever the method."""
     with session_scope() as later:
@@ -84,6 +92,7 @@ async def test_no_row_of_another_project_is_reached(api: httpx.AsyncClient, worl
         "run_id": world.finished_run,
         "evaluation_id": world.student.evaluation_id,
         "route_id": world.route.id,
+        "student_id": world.student.id,
         "deployment_id": students[0]["deployment"]["id"],
     }
     bodies: dict[str, dict[str, Any]] = {

@@ -102,6 +102,9 @@ def test_a_second_up_names_pid_and_address(stack: Installation) -> None:
 
 
 def test_a_key_is_shown_once_works_and_is_revoked(stack: Installation) -> None:
+    none = stack.run("keys", "list")
+    assert (none.returncode, none.stdout) == (0, "")
+    assert "Project 'default' has no keys" in none.stderr
     made = stack.run("keys", "create", "--name", "shop")
     assert made.returncode == 0, made.stderr
     key = made.stdout.strip()

@@ -250,6 +250,73 @@ def test_rolling_back_goes_down_the_stack_and_asks_for_nothing(scene: Scene) -> 
         scene.rollback()
 
 
+def test_an_engine_is_unloaded_only_when_no_route_names_its_student(scene: Scene) -> None:
+    scene.post(right=185)
+    student, deployment = scene.release()
+    with session_scope() as session:
+        students.mark_ready(session, deployment.id, "http://127.0.0.1:9/v1")
+    scene.revise(stage="live", share=1.0, student_id=student.id, evaluation_id=scene.evaluation)
+    with expect("student_in_use") as refusal, session_scope() as session:
+        students.unload(session, scene.project, student.id)
+    assert "frontier-1" in str(refusal.value)
+    scene.revise(stage="observe", share=0.0)
+    with session_scope() as session:
+        stranger = seeded.project(session, "other").id
+        assert students.unload(session, scene.project, student.id).wanted is False
+    for change in (students.load, students.unload):
+        with expect("student_not_found", 404), session_scope() as session:
+            change(session, stranger, student.id)
+    with expect("deployment_not_ready"):
+        scene.revise(stage="live", share=1.0, student_id=student.id, evaluation_id=scene.evaluation)
+
+
+@pytest.mark.parametrize(("wanted", "state"), [(False, "ready"), (False, "stopped"), (True, "failed")])
+def test_what_was_unloaded_or_failed_is_loaded_again(scene: Scene, wanted: bool, state: str) -> None:
+    scene.post(right=185)
+    student, deployment = scene.release()
+
+    def ended() -> None:
+        with session_scope() as session:
+            row = session.get_one(Deployment, deployment.id)
+            row.wanted, row.state, row.base_url, row.error = wanted, state, "http://127.0.0.1:9/v1", "no memory"
+
+    def load() -> None:
+        with session_scope() as session:
+            students.load(session, scene.project, student.id)
+
+    for again in (load, scene.release):
+        ended()
+        again()
+        with session_scope() as session:
+            row = session.get_one(Deployment, deployment.id)
+            assert (row.wanted, row.state, row.base_url, row.error) == (True, "requested", None, None)
+
+
+def test_loading_what_is_ready_changes_nothing(scene: Scene) -> None:
+    scene.post(right=185)
+    student, deployment = scene.release()
+    with session_scope() as session:
+        students.mark_ready(session, deployment.id, "http://127.0.0.1:9/v1")
+    with session_scope() as session:
+        row = students.load(session, scene.project, student.id)
+        assert (row.id, row.state, row.base_url) == (deployment.id, "ready", "http://127.0.0.1:9/v1")
+
+
+def test_rolling_back_loads_the_student_that_was_unloaded(scene: Scene) -> None:
+    scene.post(right=185)
+    student, deployment = scene.release()
+    with session_scope() as session:
+        students.mark_ready(session, deployment.id, "http://127.0.0.1:9/v1")
+    scene.revise(stage="live", share=1.0, student_id=student.id, evaluation_id=scene.evaluation)
+    scene.revise(stage="observe", share=0.0)
+    with session_scope() as session:
+        students.unload(session, scene.project, student.id)
+    assert scene.rollback().student_id == student.id
+    with session_scope() as session:
+        row = session.get_one(Deployment, deployment.id)
+        assert (row.wanted, row.state) == (True, "requested")
+
+
 def test_a_revision_after_a_rollback_is_undone_to_what_the_rollback_restored(scene: Scene) -> None:
     scene.post(right=185)
     student, deployment = scene.release()

@@ -2,7 +2,8 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "react-router";
 import { useProject } from "../../app/project";
 import { Card, Table } from "../../design";
-import { Ago, DeploymentState } from "../shared/badges";
+import { Ago } from "../shared/badges";
+import { EngineCell } from "./EngineCell";
 
 /** The students that a task has; nothing while it has none. */
 export function TaskStudents({ taskId }: { taskId: string }) {
@@ -29,15 +30,7 @@ export function TaskStudents({ taskId }: { taskId: string }) {
           { head: "Student", primary: true, cell: (student) => student.name },
           { head: "From", cell: (student) => String(student.manifest.base_model ?? "–") },
           { head: "Candidate", cell: (student) => String(student.manifest.candidate ?? "–") },
-          {
-            head: "Engine",
-            cell: (student) =>
-              student.deployment ? (
-                <DeploymentState state={student.deployment.state} error={student.deployment.error} />
-              ) : (
-                <span className="dim">none</span>
-              ),
-          },
+          { head: "Engine", cell: (student) => <EngineCell student={student} /> },
           { head: "Released", align: "right", cell: (student) => <Ago time={student.created_at} /> },
         ]}
       />
