@@ -34,7 +34,8 @@ class GrpoConfig:
 
     `temperature` above 1 samples, and trains, the policy softmax(logits / temperature): answers that the model hardly
     ever gives turn up more often. `right_at` is the reward from which a completion counts as right for the curriculum.
-    Groups below `min_agreement` between shuffles are dropped, others weigh by it.
+    Groups below `min_agreement` between shuffles are dropped, others weigh by it. Adam's first steps are as long as
+    their rate whatever the gradient; `warmup_steps` keeps them from undoing the warm start.
     """
 
     weights_dir: Path
@@ -43,7 +44,7 @@ class GrpoConfig:
     max_tokens: int = 256
     temperature: float = 1.0
     lr: float = 1.3e-4
-    warmup_steps: int = 2
+    warmup_steps: int = 8
     loss: LossSpec = field(default_factory=LossSpec)
     scale: Scale = "mean"
     right_at: float = 0.999

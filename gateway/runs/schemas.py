@@ -52,7 +52,7 @@ class RunConfig(Strict):
         default=None, gt=0, description="Learning rate of both supervised phases; unset: from the model's width."
     )
     grpo_lr: float | None = Field(
-        default=None, gt=0, description="Learning rate of GRPO; unset: three tenths of the supervised one."
+        default=None, gt=0, description="Learning rate of GRPO; unset: three eighths of the supervised one."
     )
     warm_start_steps: int = Field(
         default=120, ge=0, le=100_000, description="Optimizer steps of the supervised warm start."

@@ -156,5 +156,5 @@ def test_models_that_attend_otherwise_are_refused(tiny_dir: Path) -> None:
 def test_rates() -> None:
     assert sft_learning_rate(576) == pytest.approx(1.3e-3, rel=0.05)
     assert [warmed_up(1.0, step, 4) for step in range(5)] == [0.25, 0.5, 0.75, 1.0, 1.0]
-    assert rl_learning_rate(576) == pytest.approx(4e-4, rel=0.05)
+    assert rl_learning_rate(576) == pytest.approx(5e-4, rel=0.05)
     assert [decayed(1.0, step, 30) for step in (0, 90, 450)] == pytest.approx([1.0, 0.5, 0.25])
