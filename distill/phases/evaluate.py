@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -32,6 +33,15 @@ from rl.trainer import Trainer
 Candidates = Mapping[str, tuple[UUID | None, Path | None]]
 
 
+@dataclass(frozen=True)
+class _Measured:
+    """What one set of weights answered to the test split, and what that says."""
+
+    outputs: list[OutputRecord]
+    details: dict[str, Any]
+    tokens_per_s: float
+
+
 def run(ctx: RunContext, lab: Lab) -> None:
     """The base model first, then each phase's best checkpoint; then the winner by validation."""
     found = _candidates(ctx)
@@ -39,11 +49,14 @@ def run(ctx: RunContext, lab: Lab) -> None:
     trainer = lab.new_trainer()
     if finished < len(found):
         rows = _test_rows(ctx)
+        measured: dict[Path | None, _Measured] = {}
         for step, (name, (checkpoint, folder)) in enumerate(found.items(), start=1):
-            if step > finished:
-                if folder is not None:
-                    trainer.load(folder)
-                _evaluate(ctx, lab, trainer, rows, step=step, name=name, checkpoint=checkpoint)
+            if step <= finished:
+                continue
+            began = time.monotonic()
+            if folder not in measured:  # the rival may have found nothing better than the warm start's checkpoint
+                measured[folder] = _measure(lab, trainer, folder, rows)
+            _record(ctx, measured[folder], step=step, name=name, checkpoint=checkpoint, began=began)
     _choose(ctx, trainer, found)
 
 
@@ -68,18 +81,10 @@ def _test_rows(ctx: RunContext) -> Sequence[DatasetRow]:
     return sorted(ctx.commit(write), key=lambda row: row.input_hash)
 
 
-def _evaluate(
-    ctx: RunContext,
-    lab: Lab,
-    trainer: Trainer,
-    rows: Sequence[DatasetRow],
-    *,
-    step: int,
-    name: str,
-    checkpoint: UUID | None,
-) -> None:
-    """One candidate: answers, exact agreement, blind pairs against the teacher; what was trained also on validation."""
-    began = time.monotonic()
+def _measure(lab: Lab, trainer: Trainer, folder: Path | None, rows: Sequence[DatasetRow]) -> _Measured:
+    """One set of weights: answers, exact agreement, blind pairs against the teacher; if trained also on validation."""
+    if folder is not None:
+        trainer.load(folder)
     lab.show(trainer)
     expected = references(lab.renderer, rows)
     answers = answer(lab, rows)
@@ -90,8 +95,7 @@ def _evaluate(
         for row, text, reference, pair in zip(rows, answers.texts, expected, pairs, strict=True)
     ]
     details: dict[str, Any] = {
-        "checkpoint_id": str(checkpoint) if checkpoint else None,
-        "validation": validate(lab, lab.whole_validation) if checkpoint else None,
+        "validation": validate(lab, lab.whole_validation) if folder else None,
         "dropped": sum(pair is None for pair, is_first in zip(pairs, first, strict=True) if is_first),
         "engine": {
             "seconds": answers.seconds,
@@ -100,22 +104,29 @@ def _evaluate(
             "max_new_tokens": lab.max_new_tokens,
         },
     }
+    return _Measured(outputs, details, answers.tokens / max(answers.seconds, 1e-9))
+
+
+def _record(
+    ctx: RunContext, measured: _Measured, *, step: int, name: str, checkpoint: UUID | None, began: float
+) -> None:
+    details = measured.details | {"checkpoint_id": str(checkpoint) if checkpoint else None}
 
     def write(session: Session, run: Run) -> dict[str, Any]:
-        entry = evaluations.record_candidate(session, evaluations.begin(session, run), name, outputs, details)
+        entry = evaluations.record_candidate(session, evaluations.begin(session, run), name, measured.outputs, details)
         metrics = {
             f"{name}_agreement": entry["agreement"]["value"],
             f"{name}_win_rate": entry["judged"]["win_rate"] or 0.0,
-            f"{name}_tokens_per_s": answers.tokens / max(answers.seconds, 1e-9),
+            f"{name}_tokens_per_s": measured.tokens_per_s,
         }
         progress.finish_step(session, run, "evaluate", step, metrics=metrics, seconds=time.monotonic() - began)
         return entry
 
     entry = ctx.commit(write)
-    low, high = entry["judged"]["low"], entry["judged"]["high"]
+    low, high, n = entry["judged"]["low"], entry["judged"]["high"], len(measured.outputs)
     ctx.event(
         "evaluated",
-        f"{name}: agrees with the teacher on {entry['agreement']['value']:.1%} of {len(rows)} test prompts; "
+        f"{name}: agrees with the teacher on {entry['agreement']['value']:.1%} of {n} test prompts; "
         f"judged against it {entry['judged']['win_rate'] or 0:.3f} [{low:.3f}, {high:.3f}].",
     )
 

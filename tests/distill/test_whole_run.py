@@ -101,6 +101,8 @@ def test_the_evaluation_is_evidence_and_its_winner_can_be_released(
             scores = [output.score for output in outputs if output.score is not None]
             assert candidate["judged"]["win_rate"] == pytest.approx(sum(scores) / len(scores))
             assert candidate["engine"]["tokens"] > 0
+        # A rival that goes no further than the warm start is the same weights: the very seconds show one measurement.
+        assert evaluation.candidates["sft_all"]["engine"] == evaluation.candidates["sft"]["engine"]
         # The teacher is always right here, so a student that is right ties, and one that is wrong loses.
         for output in rows:
             assert output.score == (0.5 if output.matches else 0.0)
