@@ -25,7 +25,7 @@ from demo.system import Child, DemoError
 RUN_CONFIG: dict[str, Any] = {
     "split": {"train": 0.67, "validation": 0.11, "test": 0.22},
     "sft_all_steps": 180,
-    "grpo_steps": 26,
+    "grpo_steps": 30,
     "judge_concurrency": 32,
 }
 
