@@ -10,6 +10,7 @@ from typing import Any
 
 _TRUST = 2.0  # an expected rate counts as this many completions
 _MEMORY = 0.5  # the model changes: what was seen at a prompt's last visit counts half at the next
+_AT_RANDOM = 0.5  # share of a step's prompts that is drawn blindly
 _REST = 4  # visits to the same prompt are at least this many steps apart, if there are prompts enough
 
 
@@ -34,7 +35,11 @@ class Curriculum:
         }
 
     def choose(self, count: int, step: int) -> list[str]:
-        """The `count` prompts (fewer only if there are fewer) of which most is to be learned at this step."""
+        """The `count` prompts (fewer only if there are fewer) of which most is to be learned at this step.
+
+        A share of them is drawn from all others: what one kind of prompt teaches can cost another that was known,
+        and only a look at it shows that.
+        """
         draw = random.Random(f"{self._seed}:{step}")
         prior_right, prior_wrong = self._prior()
         scored: list[tuple[bool, float, str]] = []
@@ -44,7 +49,12 @@ class Curriculum:
             scored.append((step - last >= _REST, self._worth(rate), key))
         # Rested ones first, then by worth; the key breaks ties so that the order is always the same.
         scored.sort(key=lambda item: (-item[0], -item[1], item[2]))
-        return [key for _, _, key in scored[:count]]
+        count = min(count, len(scored))
+        blind = int(count * _AT_RANDOM)
+        best, others = scored[: count - blind], scored[count - blind :]
+        rested = [item for item in others if item[0]]
+        drawn = draw.sample(rested if len(rested) >= blind else others, blind)
+        return [key for _, _, key in (*best, *drawn)]
 
     def record(self, key: str, right: int, of: int, step: int) -> None:
         """At this step `right` of `of` completions were right."""
