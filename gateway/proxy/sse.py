@@ -1,4 +1,4 @@
-"""Owns what is changed in a stream as it passes: our usage chunk taken out, the alias put in as model.
+"""Owns what is changed in a stream as it passes: our usage chunk taken out, a student's chunks put as OpenAI puts them.
 
 Whatever is not changed keeps its bytes. Must not buffer more than one event.
 """
@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from gateway.core.sse import Events, data_of
+from gateway.proxy.dialect import as_openai
 
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _DONE = re.compile(rb"[\r\n]data: ?\[DONE\]")
@@ -31,11 +32,11 @@ class DoneWatch:
 
 
 class Rewriter:
-    """Passes a stream on event by event, without the usage chunk and under another model name where wanted."""
+    """Passes a stream on event by event, without the usage chunk where wanted; with `model`, a student's, under it."""
 
     def __init__(self, strip_usage: bool, model: str | None = None) -> None:
         self._strip_usage = strip_usage
-        self._model = msgspec.Raw(msgspec.json.encode(model)) if model is not None else None
+        self._model = model
         self._events = Events()
 
     def feed(self, piece: bytes) -> bytes:
@@ -62,8 +63,7 @@ class Rewriter:
             return b""
         if self._model is None or "model" not in chunk:
             return event
-        chunk["model"] = self._model
-        return b"data: " + msgspec.json.encode(chunk) + b"\n\n"
+        return b"data: " + msgspec.json.encode(as_openai(msgspec.json.decode(data), self._model)) + b"\n\n"
 
 
 def is_usage_chunk(chunk: dict[str, Any]) -> bool:

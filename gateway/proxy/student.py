@@ -1,4 +1,4 @@
-"""Owns letting a student answer: its request, the checks of its answer, the alias put back as model.
+"""Owns letting a student answer: its request, the checks of its answer, its way back to the client.
 
 Must send nothing to the client before the student's answer is known to be usable: until then the upstream can
 still take over without anybody noticing.
@@ -23,6 +23,7 @@ from gateway.core.sse import Events, data_of
 from gateway.proxy.answer import EVENT_STREAM, Send, is_stream, send_pieces, send_whole
 from gateway.proxy.call import Call
 from gateway.proxy.client import FAILURES, UpstreamClient, endpoint
+from gateway.proxy.dialect import as_openai
 from gateway.proxy.headers import Headers
 from gateway.proxy.paths import CHAT
 from gateway.proxy.sse import DoneWatch, Rewriter
@@ -174,11 +175,13 @@ async def _pass_on(attempt: _Attempt, response: aiohttp.ClientResponse, begin: b
     call, send = attempt.call, attempt.send
     call.served_by, call.status = "student", 200
     kind = response.headers.get("content-type", "application/json")
-    headers: Headers = [(b"content-type", kind.encode("latin-1")), *call.own_headers()]
+    request_id = (b"x-request-id", str(call.id).encode())  # an upstream sends one too, and clients log it
+    headers: Headers = [(b"content-type", kind.encode("latin-1")), request_id, *call.own_headers()]
     call.begun = True
     if not _is_event_stream(kind):
         call.record()
-        await send_whole(send, 200, headers, with_model(begin, call.request.model))
+        answer = as_openai(msgspec.json.decode(begin), call.request.model)
+        await send_whole(send, 200, headers, msgspec.json.encode(answer))
         return
     done, rewriter = DoneWatch(), Rewriter(strip_usage=not call.request.wants_usage, model=call.request.model)
     headers.append((b"x-accel-buffering", b"no"))
@@ -192,11 +195,3 @@ async def _pass_on(attempt: _Attempt, response: aiohttp.ClientResponse, begin: b
 
 def _is_event_stream(kind: str) -> bool:
     return kind.lower().startswith(EVENT_STREAM)
-
-
-def with_model(body: bytes, model: str) -> bytes:
-    """A Chat Completions answer under the name that the app asked for."""
-    fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
-    fields["model"] = msgspec.Raw(msgspec.json.encode(model))
-    changed: bytes = msgspec.json.encode(fields)
-    return changed

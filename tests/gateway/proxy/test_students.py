@@ -22,6 +22,7 @@ from tests.gateway.world import (
     add_student,
     charges,
     chat_body,
+    chunk,
     event,
     pause,
     request_body,
@@ -119,7 +120,8 @@ def test_usage_stays_in_a_students_stream_when_the_app_asked(world: World, engin
     handed_over(world, engine)
     engine.reply = streamed(*student_events("a"))
     answer = world.post(request_body(stream=True, stream_options={"include_usage": True}))
-    assert msgspec.json.encode(USAGE_CHUNK["usage"]) in answer.content
+    usage = msgspec.json.decode(answer.text.split("\n\n")[-3][6:])["usage"]
+    assert usage.items() >= USAGE_CHUNK["usage"].items()
 
 
 async def _sleep() -> None:
@@ -252,3 +254,48 @@ def test_an_event_stream_answered_without_asking_is_relayed(world: World) -> Non
     world.upstream.reply = Reply([b"".join(stream_events("a"))], headers=SSE)
     assert world.post(request_body()).content == b"".join(stream_events("a"))
     assert stored_calls()[0].trainable
+
+
+VLLM_CHOICE: dict[str, Any] = {"stop_reason": 2, "token_ids": [1], "routed_experts": None}
+VLLM_ANSWER: dict[str, Any] = {
+    "prompt_logprobs": None, "prompt_token_ids": [5], "kv_transfer_params": None, "service_tier": None,
+    "system_fingerprint": "vllm-1",
+}  # fmt: skip
+
+
+def test_a_students_answer_has_openais_fields_and_no_others(world: World, engine: MockUpstream) -> None:
+    """What vLLM adds is taken out, and details that it leaves null are counted as OpenAI counts them."""
+    handed_over(world, engine)
+    said = msgspec.json.decode(chat_body("yes", refusal=None, annotations=None, tool_calls=[], reasoning=None))
+    said["choices"][0] |= VLLM_CHOICE
+    said["usage"] |= {"prompt_tokens_details": None, "completion_tokens_details": {"reasoning_tokens": 3}}
+    engine.reply = Reply([msgspec.json.encode(said | VLLM_ANSWER)])
+    answer = world.post(request_body())
+    assert answer.headers["x-request-id"] == answer.headers["x-stepdown-request-id"]
+    body = answer.json()
+    assert set(body) == {"id", "object", "created", "model", "choices", "usage"}
+    assert body["choices"] == [
+        {
+            "index": 0,
+            "message": {"role": "assistant", "content": "yes", "refusal": None},
+            "logprobs": None,
+            "finish_reason": "stop",
+        }
+    ]
+    usage = body["usage"]
+    assert (usage["total_tokens"], usage["prompt_tokens_details"]["cached_tokens"]) == (24, 0)
+    assert usage["completion_tokens_details"]["reasoning_tokens"] == 3
+
+
+def test_a_students_chunks_have_openais_fields_and_no_others(world: World, engine: MockUpstream) -> None:
+    handed_over(world, engine)
+    piece = chunk({"content": "yes", "reasoning": None}) | VLLM_ANSWER
+    piece["choices"][0] |= VLLM_CHOICE
+    engine.reply = streamed(event(piece), event(chunk({}, "stop")), event(USAGE_CHUNK), DONE)
+    answer = world.post(request_body(stream=True, stream_options={"include_usage": True}))
+    first, last, usage = [msgspec.json.decode(e[6:]) for e in answer.text.split("\n\n")[:3]]
+    assert set(first) == {"id", "object", "created", "model", "choices"}
+    assert first["choices"] == [{"index": 0, "delta": {"content": "yes"}, "finish_reason": None}]
+    assert last["choices"] == [{"index": 0, "delta": {}, "finish_reason": "stop"}]
+    assert usage["choices"] == []
+    assert usage["usage"]["prompt_tokens_details"]["cached_tokens"] == 0
