@@ -113,7 +113,7 @@ class Demo:
                 self.say(f"students of earlier demos are unloaded: {earlier}; their routes are back at the upstream")
             project = stages.prepare(api, self.upstream, self.found.prices, base_url)
             self.found.project = project.name
-            self.say(f"project {project.name!r}; open {api.url} to watch")
+            self.say(f"project {project.name!r}; open {api.url} to watch, admin token {admin_token(system.home())}")
             self.say(f"the app's base URL is now {project.endpoint.base_url}, its model name stays {project.model}")
             return project
 

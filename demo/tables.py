@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console, Group
+from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -103,6 +104,7 @@ def _verdict(report: Mapping[str, Any]) -> Panel:
         words = f"[bold red]Not released.[/] {gate['refusal']}\nThe teacher goes on answering, as before."
         return Panel(words, title="the bar declared before looking", title_align="left", border_style="red")
     lines = [
+        *(escape(bar["reason"]) for bar in gate["verdict"]["bars"]),
         f"[bold green]Released.[/] Route revision {route['before']['number']} ({route['before']['stage']}) → "
         f"{route['after']['number']} ({route['after']['stage']}).",
         f"The same app, unchanged: {live['by_student']} of {live['sent']} calls answered by the student, "

@@ -17,6 +17,9 @@ from demo.stages import Scored, Takeover
 N = 10
 
 
+GATE = {"bars": [{"name": "judged", "reason": "judged win rate is 0.55 [0.52, 0.58]; its lower end reaches 0.450."}]}
+
+
 def answer(seconds: float, served_by: str, text: str = "{}") -> app.Answer:
     return app.Answer(
         app.Message("t", "x", False), text, None, seconds, None, served_by, "frontier-large", 150, 20
@@ -54,7 +57,7 @@ def findings(*, refused: bool = False) -> Findings:
         project="demo",
         taught=[answer(0.7, "upstream:x")] * 100,
         run={"id": "r", "phases": phases, "config": {}, "judge_spend": "0.4"},
-        evaluation={"id": "e", "winner": "grpo", "gate": {}, "candidates": dict.fromkeys(names, candidate(0.55))},
+        evaluation={"id": "e", "winner": "grpo", "gate": GATE, "candidates": dict.fromkeys(names, candidate(0.55))},
         scored=Scored(outputs, hits, truths),
         takeover=Takeover("below the bar", first, first) if refused else Takeover(None, first, second, "s"),
         stages={"run": 120.0},
@@ -145,4 +148,5 @@ def test_what_is_printed_is_what_is_written(tmp_path: Path) -> None:
     for name, share in built["accuracy_intervals"].items():
         row = next(line for line in text.splitlines() if tables.NAMES[name] in line and "[" in line)
         assert f"{100 * share['value']:.1f} %" in row
+    assert GATE["bars"][0]["reason"][:40] in text
     assert re.search(r"revision 1 \(observe\) → 2 \(live\)", text)
