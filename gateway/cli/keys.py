@@ -43,11 +43,12 @@ def revoke(key: Annotated[str, typer.Argument(help="Its id or beginning.")], pro
     keys = call("GET", f"/api/projects/{project_uuid}/keys")
     found = [each for each in keys if key == each["id"] or key.startswith(each["prefix"])]
     if len(found) != 1:
+        many = f"{len(found)} keys have" if found else "no key has"
         raise StepdownError(
             404,
             "key_not_found",
-            f"{len(found) or 'No'} key{'s have' if len(found) > 1 else ' has'} the id or prefix {key!r}.",
-            hint="`stepdown keys list` shows them.",
+            f"In project {project!r} {many} the id or prefix {key!r}.",
+            hint="`stepdown keys list` shows them, --project looks elsewhere.",
         )
     call("DELETE", f"/api/projects/{project_uuid}/keys/{found[0]['id']}")
     typer.echo(f"Key {found[0]['prefix']}… is revoked.")
