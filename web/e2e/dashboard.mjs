@@ -111,6 +111,17 @@ try {
   }
   done("the other pages show");
 
+  await page.setViewportSize({ width: 390, height: 844 });
+  for (const name of ["Overview", "Calls", "Tasks", "Runs", "Routes", "Usage", "Keys & upstreams"]) {
+    await go(name);
+    await heading(name);
+    await page.getByRole("table").first().waitFor();
+    const width = await page.evaluate(() => document.documentElement.scrollWidth);
+    assert.ok(width <= 390, `${name} is ${width} px wide on a phone`);
+  }
+  await page.setViewportSize({ width: 1440, height: 900 });
+  done("no page is wider than a phone");
+
   const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   const light = await paper();
   await page.getByRole("button", { name: "Dark" }).click();
