@@ -24,12 +24,13 @@ from gateway.proxy.client import FAILURES, UpstreamClient
 from gateway.proxy.headers import ClientHeaders
 from gateway.proxy.models import models_answer
 from gateway.proxy.paths import CHAT, MODELS, endpoint_of
+from gateway.proxy.resting import Resting
 from gateway.proxy.upstream import Upstreams
 from gateway.proxy.watch import Watchman
 from gateway.proxy.wire import ChatRequest
 from gateway.routing.policy import decide
 from gateway.routing.refresh import SnapshotHolder
-from gateway.routing.snapshot import KeyInForce
+from gateway.routing.snapshot import KeyInForce, StudentInForce
 
 log = logging.getLogger(__name__)
 _INTERNAL = StepdownError(
@@ -46,6 +47,7 @@ class Relay:
         self._limit = settings.max_body_mb * 1_000_000
         self._mode = "full" if settings.capture else "off"
         self._student_timeout_s = settings.student_timeout_s
+        self._resting = Resting(settings.student_timeout_s)
         self._snapshots = snapshots
         self._spool = spool
         self._client = client
@@ -118,7 +120,7 @@ class Relay:
         call.decision = decision = decide(call.key.project, call.request.model, call.request)
         call.fallback_reason = decision.fallback_reason
         if decision.student is not None:
-            reason = await student.answer(call, decision.student, self._client, send, self._student_timeout_s)
+            reason = await self._by_student(call, decision.student, send)
             if reason is None:
                 return
             call.fallback_reason = reason
@@ -131,6 +133,23 @@ class Relay:
             await relay(call, response, send, strip_usage)
         finally:
             response.close()
+
+    async def _by_student(self, call: Call, named: StudentInForce, send: Send) -> str | None:
+        """None when the student has answered, else why the upstream has to."""
+        engine = named.base_url or ""
+        if self._resting.rests(engine):
+            return "student_resting"
+        try:
+            reason = await student.answer(call, named, self._client, send, self._student_timeout_s)
+        except asyncio.CancelledError:
+            if not call.begun:
+                self._resting.unanswered(engine)
+            raise
+        if reason == "student_timeout":
+            self._resting.unanswered(engine)
+        else:
+            self._resting.answered(engine)
+        return reason
 
     async def _refuse(self, call: Call, error: StepdownError, send: Send) -> None:
         """Answers in the place of whoever did not."""

@@ -11,6 +11,7 @@ import pytest
 
 from gateway.core.ports import free_port
 from gateway.core.settings import settings
+from gateway.proxy.resting import Resting
 from tests.gateway.world import (
     ALIAS,
     DONE,
@@ -169,6 +170,35 @@ def test_a_failing_student_is_replaced_unnoticed(impatient: World, engine: MockU
     assert {(c.served_by, c.upstream_id, c.student_id, c.trainable) for c in calls} == {
         ("upstream", world.rows.upstream_id, None, True)
     }
+
+
+def test_a_hanging_student_is_passed_by_after_two_calls(impatient: World, engine: MockUpstream) -> None:
+    world = impatient
+    handed_over(world, engine)
+    engine.reply = Reply([_sleep])
+    for _ in range(4):
+        assert world.post(request_body()).content == chat_body()
+    assert len(engine.seen) == 2
+    reasons = [call.fallback_reason for call in stored_calls()]
+    assert reasons == ["student_timeout", "student_timeout", "student_resting", "student_resting"]
+
+
+def test_one_call_tries_a_resting_student_again() -> None:
+    time = [0.0]
+    resting = Resting(20.0, clock=lambda: time[0])
+    resting.unanswered("a")
+    assert not resting.rests("a")
+    resting.unanswered("a")
+    assert [resting.rests("a"), resting.rests("b")] == [True, False]
+    time[0] = 5.0
+    assert [resting.rests("a"), resting.rests("a")] == [False, True], "one tries, the others wait for what it finds"
+    resting.unanswered("a")
+    time[0] = 19.0
+    assert resting.rests("a"), "longer than the first time"
+    time[0] = 20.0
+    assert not resting.rests("a")
+    resting.answered("a")
+    assert not resting.rests("a")
 
 
 def test_a_student_that_is_gone_is_replaced(world: World) -> None:
