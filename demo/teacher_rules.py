@@ -12,7 +12,7 @@ from demo import grammar, guessing, phrases
 from demo.reading import Reading, read
 
 SLIP_RATE = 0.04  # share of messages with one field wrong at random
-BLIND_RATE = 0.6  # share of the messages of a blind spot that the teacher gets wrong
+BLIND_RATE = 0.65  # share of the messages of a blind spot that the teacher gets wrong
 
 VALUES: dict[str, tuple[str | bool, ...]] = {
     "category": phrases.CATEGORIES,
