@@ -16,7 +16,9 @@ from fastapi import FastAPI
 from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from gateway.admin.health import health
 from gateway.admin.router import router
+from gateway.admin.schemas.health import Health
 from gateway.capture import status
 from gateway.capture.spool import Spool
 from gateway.core import metrics
@@ -68,6 +70,10 @@ class Gateway(FastAPI):
         else:
             await super().__call__(scope, receive, send)
 
+    def health(self) -> Health:
+        """What the gateway says of its own state."""
+        return health(self.snapshots, self.translator, self.spool)
+
     async def open(self) -> None:
         """Starts what works in the background."""
         self.spool.start()
@@ -118,24 +124,8 @@ async def _metrics() -> Response:
 
 
 async def _readyz(app: Gateway) -> Response:
-    """Ready means: calls can be answered. That holds with the database down, once its routes were read."""
-    snapshots, translator = app.snapshots, app.translator
-    ready = snapshots.current is not None and (translator.ready or not translator.wanted)
-    age = snapshots.age_s
-    note = status.read(settings().spool_dir)
-    writer = "not running" if note is None else f"waiting: {note.failure}" if note.failure else "working"
-    return JSONResponse(
-        {
-            "ready": ready,
-            "database": "reachable" if snapshots.failure is None else f"unreachable: {snapshots.failure}",
-            "routes": "not read yet" if age is None else f"confirmed {age:.1f} s ago",
-            "translator": "ready" if translator.ready else "starting" if translator.wanted else "not needed",
-            "capture": "working" if app.spool.failure is None else f"failing: {app.spool.failure}",
-            "writer": writer,
-            "waiting_bytes": note.waiting_bytes if note else None,
-        },
-        status_code=200 if ready else 503,
-    )
+    state = app.health()
+    return JSONResponse(state.model_dump(), status_code=200 if state.ready else 503)
 
 
 async def _dashboard(path: str) -> Response:

@@ -6,11 +6,11 @@ from fastapi import APIRouter, Depends
 
 from gateway.admin.edge import AdminRoute
 from gateway.admin.guard import known_host
-from gateway.admin.routers import calls, evaluations, projects, routes, runs, session, tasks, upstreams, usage
+from gateway.admin.routers import calls, evaluations, health, projects, routes, runs, session, tasks, upstreams, usage
 from gateway.core.errors import StepdownError
 
 router = APIRouter(prefix="/api", dependencies=[Depends(known_host)])
-for part in (session, projects, upstreams, calls, tasks, runs, evaluations, routes, usage):
+for part in (session, health, projects, upstreams, calls, tasks, runs, evaluations, routes, usage):
     router.include_router(part.router)
 
 _meta = APIRouter(route_class=AdminRoute)

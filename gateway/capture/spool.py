@@ -45,6 +45,8 @@ class Spool:
         self._thread: threading.Thread | None = None
         self.failure: str | None = None
         """Why the last append failed; None while all is well."""
+        self.lost = 0
+        """Records that could not be written since the start."""
 
     def start(self) -> None:
         """Starts the thread that syncs and rotates."""
@@ -72,6 +74,7 @@ class Spool:
             if self.failure is None:
                 log.error("calls are served but not captured: %s (%s)", error.strerror, self._folder)
             self.failure = f"{error.strerror} in {self._folder}"
+            self.lost += 1
             metrics.CAPTURE_LOST.inc()
             return False
         self.failure = None

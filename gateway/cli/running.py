@@ -23,6 +23,7 @@ from gateway.supervisor.view import table
 Port = Annotated[int | None, typer.Option(help="Port of the gateway, the API and the dashboard.")]
 _DETACHED_START_S = 120.0
 _STOP_S = 120.0
+_ANSWER_S = 3.0
 
 
 def up(
@@ -91,7 +92,7 @@ def _detached(home: Path) -> int:
 
 
 def status() -> None:
-    """Show what runs. Exit status 0 when everything is up, 1 when something is not, 3 when nothing runs."""
+    """Show what runs. Exit status 0 when all is well, 1 when something is not, 3 when nothing runs."""
     state = read_state(settings().root)
     if state is None or not state.running:
         killed = state is not None and state.phase != "stopped"
@@ -100,7 +101,22 @@ def status() -> None:
         raise typer.Exit(3)
     Console().print(table([row for row in state.children if row["state"] != "done"], state.address))
     typer.echo(f"supervisor pid {state.supervisor.pid}, {state.phase}")
-    raise typer.Exit(0 if state.phase == "up" and all(r["state"] in ("ready", "done") for r in state.children) else 1)
+    problems = _problems(state.address)
+    for problem in problems:
+        typer.echo(problem)
+    up = state.phase == "up" and all(r["state"] in ("ready", "done") for r in state.children)
+    raise typer.Exit(0 if up and not problems else 1)
+
+
+def _problems(address: str) -> list[str]:
+    """What the running gateway says is wrong with it."""
+    import httpx  # not needed by the other commands, and slow to load
+
+    try:
+        found: list[str] = httpx.get(f"{address}/readyz", timeout=_ANSWER_S, trust_env=False).json()["problems"]
+    except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
+        return [f"The gateway does not say how it is ({type(error).__name__} at {address}/readyz)."]
+    return found
 
 
 def down() -> None:

@@ -13,7 +13,6 @@ from gateway.supervisor.service import Command, HttpCommand, Policy, Stage, pyth
 
 _ESSENTIAL = Policy(give_up="before_ready", quick_s=60.0)
 _ONCE = Policy(once=True, give_up="always", quick_s=math.inf, deaths=3, first_delay_s=1.0)
-_HELPFUL = Policy()
 
 
 class EmbeddedEngine:
@@ -57,7 +56,7 @@ def stages(settings: Settings, home: Path) -> list[Stage]:
         [(Command("bootstrap", python("-m", "gateway.supervisor.bootstrap")), _ONCE)],
         [
             # Stopped after the gateway, so that it still stores what the gateway's last calls left.
-            (Command("writer", python("-m", "gateway.capture.writer")), _HELPFUL),
+            (Command("writer", python("-m", "gateway.capture.writer")), Policy(ready_text="storing what is spooled")),
         ],
         [
             (

@@ -19,6 +19,7 @@ from pathlib import Path
 import httpx
 import torch
 
+from rl.precision import native_precision
 from rl.rollout.base import SamplerError
 
 
@@ -134,7 +135,7 @@ class VllmServer:
             *("--model", str(spec.model_dir)),
             *where,
             *("--served-model-name", spec.name),
-            *("--dtype", "bfloat16"),
+            *("--dtype", native_precision()),
             *("--max-model-len", str(spec.max_model_len)),
             *("--max-num-seqs", str(spec.max_num_seqs)),
             # Sampling defaults in a model's folder would change every request that does not name them.
@@ -145,6 +146,8 @@ class VllmServer:
         ]
         if not torch.cuda.is_available():
             flags.append("--enforce-eager")  # compiling takes a minute and gains 2 % here
+            # Whole blocks are what siblings and a shared system prompt share; vLLM's 128 are longer than most tails.
+            flags += ["--block-size", "32"]
         if spec.dev:
             # Log-probs of what was drawn from (after temperature): those that training needs.
             flags += ["--logprobs-mode", "processed_logprobs"]

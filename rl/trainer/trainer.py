@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
 
 import torch
 from peft import get_peft_model_state_dict, set_peft_model_state_dict
@@ -18,6 +17,7 @@ from torch import Tensor
 
 from rl.losses import Tokens, denominator, loss_terms
 from rl.pack import MicroBatch, check_masks, pack
+from rl.precision import Precision, native_precision
 from rl.trainer import checkpoint
 from rl.trainer.attention import attending, tree_blocks
 from rl.trainer.drift import measure_drift
@@ -33,11 +33,12 @@ class TrainingError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class TrainerSpec:
-    """How to train. `micro_tokens` bounds a packed micro-batch (memory grows with it), `block` tunes tree attention."""
+    """How to train. `dtype` None: what this machine multiplies natively. `micro_tokens` bounds a packed micro-batch
+    (memory grows with it), `block` tunes tree attention."""
 
     rank: int = 16
     alpha: int = 32
-    dtype: Literal["bfloat16", "float32"] = "bfloat16"
+    dtype: Precision | None = None
     device: str | None = None
     threads: int | None = None
     seed: int = 0
@@ -56,7 +57,7 @@ class Trainer:
         if spec.threads:
             torch.set_num_threads(spec.threads)
         self.device = spec.device or ("cuda" if torch.cuda.is_available() else "cpu")
-        dtype = getattr(torch, spec.dtype)
+        dtype = getattr(torch, spec.dtype or native_precision())
         self._model = load_adapted(self.model_dir, dtype, self.device, rank=spec.rank, alpha=spec.alpha, seed=spec.seed)
         self.layers = AdaptedLayers(self._model)
         causal = self._model.get_base_model()
@@ -162,7 +163,7 @@ class Trainer:
         self.steps = 0
 
     def export_merged(self, folder: Path) -> None:
-        """Write the merged model as a Hugging Face folder (bf16 as trained) that engines load, whole or not at all."""
+        """Write the merged model, in the type it was trained in, as a Hugging Face folder for engines; whole or not at all."""
         merged = {layer.name: layer.merged for layer in self.layers}
         tensors: dict[str, Tensor] = {}
         for name, tensor in self._plain_tensors():

@@ -34,6 +34,9 @@ try {
   );
   done("the right token opens the overview");
 
+  await page.getByRole("alert").filter({ hasText: "The writer does not run" }).waitFor();
+  done("every page says what is wrong with the gateway");
+
   await go("Calls");
   await page.getByText("live", { exact: true }).waitFor();
   await want("call");

@@ -131,9 +131,14 @@ def test_with_a_full_disk_calls_are_still_served_and_it_is_said(database: str, u
     with gateway_process(lambda pid: resource.prlimit(pid, resource.RLIMIT_FSIZE, (8000, 8000))) as (_, client):
         for _ in range(12):
             assert ask(client, rows.key, user="x" * 1000).content == chat_body()
-        assert client.get("/readyz").json()["capture"].startswith("failing: ")
+        state = client.get("/readyz").json()
+        assert state["capture"].startswith("failing: ")
+        assert f"not captured: {state['capture'].removeprefix('failing: ')}; {state['not_captured']} calls" in " ".join(
+            state["problems"]
+        )
         lost = re.search(r"^stepdown_capture_lost_total (\d+)", client.get("/metrics").text, re.M)
     assert lost is not None
+    assert int(lost[1]) == state["not_captured"]
     calls = stored_calls()
     assert len(calls) == 12 - int(lost[1])
     assert len(calls) > 2

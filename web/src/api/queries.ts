@@ -23,6 +23,12 @@ export const me = queryOptions({
   staleTime: Infinity,
 });
 
+export const health = queryOptions({
+  queryKey: ["health"],
+  queryFn: () => ok(api.GET("/api/health")),
+  refetchInterval: SLOW,
+});
+
 export const projects = queryOptions({ queryKey: ["projects"], queryFn: () => ok(api.GET("/api/projects")) });
 
 /** Every query of one project. */

@@ -16,8 +16,8 @@ import {
 import { useEffect, useState, type ReactNode } from "react";
 import { Navigate, NavLink, Outlet, useNavigate } from "react-router";
 import { api, ok } from "../api/client";
-import { isActive, projects, session } from "../api/queries";
-import { Button, EmptyState, Failure, Loading, Segmented, Select } from "../design";
+import { health, isActive, projects, session } from "../api/queries";
+import { Button, EmptyState, Failure, Loading, Note, Segmented, Select } from "../design";
 import { setTheme, useTheme } from "../lib/theme";
 import { CreateProject } from "./CreateProject";
 import { Logo } from "./Logo";
@@ -88,9 +88,25 @@ export function Shell() {
         </div>
       </aside>
       <main id="main" className={css.main} tabIndex={-1}>
+        <Problems />
         <Outlet />
       </main>
       {adding && <CreateProject onClose={() => setAdding(false)} />}
+    </div>
+  );
+}
+
+/** What is wrong with the gateway, on every page: a call that is not captured is not seen on any of them. */
+function Problems() {
+  const { data } = useQuery(health);
+  if (!data?.problems.length) return null;
+  return (
+    <div className={css.problems} role="alert">
+      {data.problems.map((problem) => (
+        <Note key={problem} tone="bad">
+          {problem}
+        </Note>
+      ))}
     </div>
   );
 }
