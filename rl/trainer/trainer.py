@@ -163,7 +163,7 @@ class Trainer:
         self.steps = 0
 
     def export_merged(self, folder: Path) -> None:
-        """Write the merged model, in the type it was trained in, as a Hugging Face folder for engines; whole or not at all."""
+        """Write the merged model, in its type, as a Hugging Face folder that engines load, whole or not at all."""
         merged = {layer.name: layer.merged for layer in self.layers}
         tensors: dict[str, Tensor] = {}
         for name, tensor in self._plain_tensors():

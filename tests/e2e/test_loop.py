@@ -76,7 +76,7 @@ def finished(api: Api, run_id: str) -> bool:
     return bool(run["state"] == "succeeded")
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1500)
 def test_the_loop(stack: tuple[Api, str]) -> None:
     api, base_url = stack
     project = stages.prepare(api, STAND_IN, {"input": "2.5", "cached_input": "1.25", "output": "10"}, base_url)
@@ -85,7 +85,7 @@ def test_the_loop(stack: tuple[Api, str]) -> None:
     task = stages.wait_for_task(api, 160, lambda _: None)
 
     run_id = api.start_run(task["id"], CONFIG, project.upstream_id, ANY_STUDENT)
-    until("the run", 480, lambda: finished(api, run_id))
+    until("the run", 1200, lambda: finished(api, run_id))
     assert {step["phase"] for step in api.steps(run_id)} >= {"sft", "grpo", "sft_all", "evaluate"}
     evaluation = api.evaluation(run_id)
     assert set(evaluation["candidates"]) >= {"base", "sft", "sft_all", "grpo"}
