@@ -15,6 +15,7 @@ from gateway.rubrics import service as rubrics
 from gateway.runs import progress
 from gateway.tasks.service import get_task
 from rl.judge.rubric import default_rubric
+from rl.precision import native_precision
 
 SEEN = 200
 """Examples that a first rubric is made from."""
@@ -41,6 +42,8 @@ def run(ctx: RunContext) -> None:
     kept = ", ".join(f"{version.counts[split]} {split}" for split in ("train", "validation", "test"))
     out = ", ".join(f"{version.counts[why]} {why}" for why in ("duplicates", "untrainable", "forbidden", "student"))
     ctx.event("dataset", f"Dataset version {version.version}: {kept} examples; left out: {out}.")
+    if native_precision() == "float32":
+        ctx.event("precision", "This CPU has no bf16 instructions: the run computes in float32, which takes longer.")
 
 
 def _rubric(session: Session, row: Run, version: DatasetVersion) -> UUID:

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 import psutil
 import typer
 
+from gateway.core.cpu import multiplies_bf16
 from gateway.core.embedded import Postgres, Valkey
 from gateway.core.embedded.unprivileged import as_unprivileged
 from gateway.core.errors import StepdownError
@@ -41,6 +42,10 @@ def _machine() -> Iterator[Finding]:
     yield sys.platform == "linux", f"{platform.system()} {platform.machine()} (Linux is needed)"
     memory = psutil.virtual_memory().total / 1e9
     yield memory >= 11, f"{memory:.0f} GB of memory (12 are needed to train and serve on one machine)"
+    if multiplies_bf16():
+        yield True, "CPU with bf16 instructions"
+    else:
+        yield True, "CPU without bf16 instructions: models compute in float32, training takes about three times as long"
 
 
 def _home() -> Iterator[Finding]:

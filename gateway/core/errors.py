@@ -47,9 +47,5 @@ class StepdownError(Exception):
 
 def not_found(what: str, value: object) -> StepdownError:
     """404 for a row that does not exist in this project."""
-    return StepdownError(
-        404,
-        f"{what}_not_found",
-        f"There is no {what} {value} in this project.",
-        hint="Check the id and the project.",
-    )
+    where, hint = ("", "Check the id.") if what == "project" else (" in this project", "Check the id and the project.")
+    return StepdownError(404, f"{what}_not_found", f"There is no {what} {value}{where}.", hint=hint)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from gateway.core import cpu
 from rl import precision
 from rl.rollout.server import ServerSpec, VllmServer
 from rl.trainer import Trainer
@@ -14,7 +15,7 @@ from rl.trainer import Trainer
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine without a GPU whose /proc/cpuinfo the test writes."""
     cpuinfo = tmp_path / "cpuinfo"
-    monkeypatch.setattr(precision, "_CPUINFO", cpuinfo)
+    monkeypatch.setattr(cpu, "_CPUINFO", cpuinfo)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     precision.native_precision.cache_clear()
     return cpuinfo
