@@ -17,6 +17,7 @@ from uuid import UUID
 
 from gateway.core import processes
 from gateway.core.db import session_scope
+from gateway.core.logs import last_line
 from gateway.core.processes import Identity
 from gateway.core.settings import settings
 from gateway.runs import lease
@@ -69,8 +70,12 @@ def start(run_id: UUID, gone: str | None = None) -> bool:
     this; one on another machine is fenced by its epoch and ends by itself.
     """
     dead = gone if is_gone(gone) else None
+    journal = settings().logs_dir / f"run-{run_id}.log"
     with session_scope() as session:
-        taken = lease.take(session, run_id, owner=my_name(), seconds=settings().lease_s, dead_owner=dead)
+        taken = lease.take(
+            session, run_id, owner=my_name(), seconds=settings().lease_s, dead_owner=dead,
+            last_words=last_line(journal),
+        )  # fmt: skip
     if taken is None:
         return False
     clear(run_id)
@@ -85,7 +90,7 @@ def start(run_id: UUID, gone: str | None = None) -> bool:
             **THREADS,
         },
     )
-    child = processes.spawn(launch, settings().logs_dir / f"run-{run_id}.log")
+    child = processes.spawn(launch, journal)
     _hand_over(taken.lease, child.pid)
     # Nobody waits for the trainer, but somebody has to reap it: a zombie would keep its pid taken.
     threading.Thread(target=child.wait, name=f"reap-{child.pid}", daemon=True).start()

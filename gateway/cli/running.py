@@ -14,9 +14,9 @@ from rich.console import Console
 
 from gateway.core.errors import StepdownError
 from gateway.core.home import ensure_home
+from gateway.core.logs import last_line
 from gateway.core.settings import read_or_create_secret, settings
 from gateway.supervisor.instance import Lock, end_orphans, read_state, refuse_second
-from gateway.supervisor.logs import last_line
 from gateway.supervisor.service import address, python
 from gateway.supervisor.view import table
 

@@ -48,11 +48,13 @@ class Taken:
     previous_owner: str | None
 
 
-def take(session: Session, run_id: UUID, *, owner: str, seconds: float, dead_owner: str | None = None) -> Taken | None:
+def take(
+    session: Session, run_id: UUID, *, owner: str, seconds: float, dead_owner: str | None = None, last_words: str = ""
+) -> Taken | None:
     """Takes the lease if it is free (or held by `dead_owner`); None where it is not.
 
     A run found running has lost its trainer without a finished step since: after three such failures in a row it is
-    given up.
+    given up, with the `last_words` of its log.
     """
     run = repository.lock_claimable(session, run_id, dead_owner)
     if run is None:
@@ -61,7 +63,7 @@ def take(session: Session, run_id: UUID, *, owner: str, seconds: float, dead_own
     if restarted:
         run.attempts += 1
     if run.attempts >= MAX_FAILURES:
-        _give_up(session, run)
+        _give_up(session, run, last_words)
         return Taken(None, previous)
     run.state, run.lease_epoch, run.started_at = "running", run.lease_epoch + 1, run.started_at or now()
     session.flush()
@@ -76,8 +78,9 @@ def unattended(session: Session) -> list[Unattended]:
     return [Unattended(*row) for row in repository.wanted(session)]
 
 
-def _give_up(session: Session, run: Run) -> None:
-    last = f" The last error: {run.error}" if run.error else " It left no error: look at the end of its log."
+def _give_up(session: Session, run: Run, last_words: str) -> None:
+    error = run.error or last_words
+    last = f" The last error: {error}" if error else " It left no error: look at the end of its log."
     run.error = (
         f"The trainer ended {MAX_FAILURES} times in a row in phase {run.phase} without finishing a step.{last} "
         f"Its log is logs/run-{run.id}.log. Resume the run when the cause is gone."

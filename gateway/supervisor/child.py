@@ -16,8 +16,9 @@ from pathlib import Path
 import psutil
 
 from gateway.core.errors import StepdownError
+from gateway.core.logs import last_line
 from gateway.core.processes import Identity, end, family, identify, spawn
-from gateway.supervisor.logs import contains, last_line, rotate
+from gateway.supervisor.logs import contains, rotate
 from gateway.supervisor.service import Policy, Service
 
 

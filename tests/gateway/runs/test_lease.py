@@ -22,9 +22,11 @@ def run_id() -> UUID:
         return seeded.run(session, seeded.task(session, seeded.project(session))).id
 
 
-def take(run_id: UUID, owner: str = "a", seconds: float = 30, dead: str | None = None) -> lease.Taken | None:
+def take(
+    run_id: UUID, owner: str = "a", seconds: float = 30, dead: str | None = None, last_words: str = ""
+) -> lease.Taken | None:
     with session_scope() as session:
-        return lease.take(session, run_id, owner=owner, seconds=seconds, dead_owner=dead)
+        return lease.take(session, run_id, owner=owner, seconds=seconds, dead_owner=dead, last_words=last_words)
 
 
 def held(run_id: UUID, **how: object) -> Lease:
@@ -116,10 +118,11 @@ def test_three_failures_without_a_step_end_the_run(run_id: UUID) -> None:
     for attempt in (1, 2):
         held(run_id, seconds=-1)
         assert row(run_id).attempts == attempt
-    taken = take(run_id)
+    taken = take(run_id, last_words="ModuleNotFoundError: No module named 'torch'")
     assert taken is not None
     assert taken.lease is None
     assert taken.previous_owner == "a"
+    assert "The last error: ModuleNotFoundError: No module named 'torch'" in (row(run_id).error or "")
     run = row(run_id)
     assert run.state == "failed"
     assert "3 times in a row in phase freeze" in (run.error or "")

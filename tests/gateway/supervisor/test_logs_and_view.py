@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from gateway.supervisor.logs import last_line, rotate
+from gateway.core.logs import last_line
+from gateway.supervisor.logs import rotate
 from gateway.supervisor.service import Policy, address
 from gateway.supervisor.view import View, duration
 
