@@ -65,7 +65,7 @@ class Gateway(FastAPI):
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Sends /v1 to the relay, everything else to FastAPI."""
-        if scope["type"] == "http" and endpoint_of(scope["path"]) is not None:
+        if scope["type"] == "http" and endpoint_of(scope["raw_path"].decode("latin-1")) is not None:
             await self._relay(scope, receive, send)
         else:
             await super().__call__(scope, receive, send)

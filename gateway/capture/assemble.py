@@ -13,7 +13,7 @@ from gateway.core import jsontext
 from gateway.core.compression import decompress
 from gateway.core.sse import Events, data_of
 
-_STREAM_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
+STREAM_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
 _EXTRA = ("id", "created", "model", "system_fingerprint", "service_tier", "provider")
 
 
@@ -53,7 +53,7 @@ def received(body: bytes, encoding: str | None) -> Answer:
     except ValueError as error:
         return Answer(None, whole=False, error=f"the {encoding} answer cannot be read: {error}")
     # The bytes decide, not the request: one that asked for a stream may be answered without.
-    return stream(clear) if clear.lstrip().startswith(_STREAM_STARTS) else whole_body(clear)
+    return stream(clear) if clear.lstrip().startswith(STREAM_STARTS) else whole_body(clear)
 
 
 def whole_body(body: bytes) -> Answer:

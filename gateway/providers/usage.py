@@ -9,16 +9,18 @@ from gateway.providers.spec import Usage
 
 
 def usage_of(raw: Mapping[str, Any]) -> Usage:
-    """Reads `usage` of a Chat Completions response; zeros where there is none.
+    """Reads `usage` of a response of Chat Completions or of the Responses API; zeros where there is none.
 
     Cached tokens are part of the prompt's. Reasoning tokens are made part of the completion's: some providers
     count them apart, which shows in the total.
     """
     usage = usage_field(raw)
-    prompt, completion = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
-    details = usage.get("prompt_tokens_details")
+    prompt = _count(usage, "prompt_tokens") or _count(usage, "input_tokens")
+    completion = _count(usage, "completion_tokens") or _count(usage, "output_tokens")
+    details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details")
     cached = _count(details, "cached_tokens") or _count(usage, "prompt_cache_hit_tokens")
-    reasoning = _count(usage.get("completion_tokens_details"), "reasoning_tokens")
+    spent = usage.get("completion_tokens_details") or usage.get("output_tokens_details")
+    reasoning = _count(spent, "reasoning_tokens")
     if reasoning and _count(usage, "total_tokens") == prompt + completion + reasoning:
         completion += reasoning
     return Usage(prompt, completion, min(cached, prompt), min(reasoning, completion))

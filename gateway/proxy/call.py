@@ -10,10 +10,12 @@ from prometheus_client import Counter
 from gateway.capture import assemble
 from gateway.capture.record import Envelope
 from gateway.capture.spool import Spool
+from gateway.capture.tally import tokens_in
 from gateway.core import metrics
 from gateway.core.ids import new_id
 from gateway.providers.usage import usage_of
 from gateway.proxy.headers import ClientHeaders, Headers, header_value
+from gateway.proxy.plain import PlainRequest
 from gateway.proxy.watch import Watch
 from gateway.proxy.wire import ChatRequest
 from gateway.routing.policy import Decision
@@ -41,7 +43,7 @@ class Call:
         self,
         key: KeyInForce,
         headers: ClientHeaders,
-        request: ChatRequest,
+        request: ChatRequest | PlainRequest,
         *,
         spool: Spool,
         mode: str,
@@ -53,7 +55,7 @@ class Call:
         self.key = key
         self.headers = headers
         self.request = request
-        self.mode = capture_mode(mode, key.capture, headers.capture)
+        self.mode = capture_mode(mode, key.capture, headers.capture, request.capture)
         self.decision: Decision | None = None
         self.fallback_reason: str | None = None
         self.served_by = "gateway"
@@ -150,17 +152,23 @@ class Call:
             usage=usage,
             finish_reason=finish_reason,
             upstream_model=route.upstream_model if route else None,
+            endpoint=request.name,
         )
 
     def _summary(self) -> tuple[dict[str, int], str | None]:
         """Tokens and finish reason, where the bodies are not kept for the writer to read them from."""
-        answer = assemble.received(b"".join(self.pieces), self.encoding)
-        usage = usage_of(answer.response or {})
+        body, finish_reason = b"".join(self.pieces), None
+        if isinstance(self.request, PlainRequest):
+            usage = tokens_in(body, self.encoding)
+        else:
+            answer = assemble.received(body, self.encoding)
+            usage = usage_of(answer.response or {})
+            finish_reason = answer.finish_reason if answer.whole else None
         tokens = {
             "prompt": usage.prompt, "cached": usage.cached,
             "completion": usage.completion, "reasoning": usage.reasoning,
         }  # fmt: skip
-        return tokens, answer.finish_reason if answer.whole else None
+        return tokens, finish_reason
 
 
 @lru_cache(maxsize=256)

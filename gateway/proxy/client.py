@@ -52,11 +52,15 @@ class UpstreamClient:
         if self._session is not None:
             await self._session.close()
 
-    async def post(self, url: URL, headers: CIMultiDict[str], body: bytes) -> aiohttp.ClientResponse:
+    async def ask(
+        self, url: URL, headers: CIMultiDict[str], body: bytes, method: str = "POST"
+    ) -> aiohttp.ClientResponse:
         """Returns when the response's headers are there. Raises aiohttp.ClientError, TimeoutError or OSError."""
         assert self._session is not None, "start() first"
         data = body if len(body) < _LARGE else io.BytesIO(body)
-        return await self._session.post(url, data=data, headers=headers, allow_redirects=False)
+        return await self._session.request(
+            method, url, data=data if body or method == "POST" else None, headers=headers, allow_redirects=False
+        )
 
 
 def failure(error: Exception, name: str, url: URL) -> StepdownError:

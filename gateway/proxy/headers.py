@@ -31,7 +31,7 @@ def _sent_on(name: bytes) -> str | None:
 class ClientHeaders:
     """What the client's headers say to us, and the rest, to send on."""
 
-    __slots__ = ("accept", "capture", "encoding", "expects", "forward", "length", "task", "token")
+    __slots__ = ("accept", "capture", "encoding", "expects", "forward", "kind", "length", "task", "token")
 
     def __init__(self, raw: Iterable[tuple[bytes, bytes]]) -> None:
         self.token: str | None = None
@@ -40,6 +40,7 @@ class ClientHeaders:
         self.task: str | None = None
         self.capture: str | None = None
         self.accept = ""
+        self.kind = ""
         self.expects = False
         self.forward: list[tuple[str, str]] = []
         dropped: set[str] | None = None
@@ -48,6 +49,8 @@ class ClientHeaders:
             if (sent := _sent_on(name)) is not None:
                 if sent == "content-encoding":
                     self.encoding = text.strip().lower()
+                elif sent == "content-type":
+                    self.kind = text.strip().lower()
                 self.forward.append((sent, text))
             elif name == b"connection":
                 dropped = _named(text)

@@ -5,6 +5,12 @@ from __future__ import annotations
 CHAT = "chat/completions"
 MODELS = "models"
 _EXACT = {"/v1/chat/completions": CHAT, "/v1/models": MODELS}
+_WITHOUT_VERSION = ("completions", "responses", "embeddings", "moderations", "images", "audio", MODELS)
+"""First words of the endpoints that are known, and so understood without `/v1` too."""
+_WORDS = frozenset(
+    (*_WITHOUT_VERSION, "input_items", "cancel", "compact", "input_tokens", "generations", "edits", "variations",
+     "speech", "transcriptions", "translations")
+)  # fmt: skip
 
 
 def endpoint_of(path: str) -> str | None:
@@ -20,4 +26,14 @@ def endpoint_of(path: str) -> str | None:
     while parts[:1] == ["v1"]:
         parts = parts[1:]
     endpoint = "/".join(parts)
-    return endpoint if versioned or endpoint == CHAT else None
+    return endpoint if versioned or endpoint == CHAT or (parts and parts[0] in _WITHOUT_VERSION) else None
+
+
+def is_known(endpoint: str) -> bool:
+    """Whether calls of an endpoint other than chat's are recorded; others are relayed and not counted."""
+    return endpoint.split("/", 1)[0] in _WITHOUT_VERSION
+
+
+def name_of(endpoint: str) -> str:
+    """An endpoint under one name for all its objects: responses/resp_1/cancel is responses.{id}.cancel."""
+    return ".".join(word if word in _WORDS else "{id}" for word in endpoint.split("/"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 
@@ -22,17 +23,19 @@ from gateway.proxy.body import Receive, read_body
 from gateway.proxy.call import Call
 from gateway.proxy.client import FAILURES, UpstreamClient
 from gateway.proxy.headers import ClientHeaders
-from gateway.proxy.models import models_answer
+from gateway.proxy.models import models_answer, models_list
 from gateway.proxy.paths import CHAT, MODELS, endpoint_of
+from gateway.proxy.plain import PlainRequest
 from gateway.proxy.resting import Resting
 from gateway.proxy.upstream import Upstreams
 from gateway.proxy.watch import Watchman
 from gateway.proxy.wire import ChatRequest
-from gateway.routing.policy import decide
+from gateway.routing.policy import ANY, decide, decide_plain
 from gateway.routing.refresh import SnapshotHolder
 from gateway.routing.snapshot import KeyInForce, StudentInForce
 
 log = logging.getLogger(__name__)
+_METHODS = frozenset(("GET", "POST", "PUT", "PATCH", "DELETE"))
 _INTERNAL = StepdownError(
     500, "internal_error", "The gateway failed on this call.", hint="Its log has the reason beside the call's id."
 )
@@ -58,16 +61,16 @@ class Relay:
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Answers one request."""
         headers = ClientHeaders(scope["headers"])
-        endpoint = endpoint_of(scope["path"])
+        endpoint = endpoint_of(scope["raw_path"].decode("latin-1"))  # as sent: an id may hold an encoded slash
         method = scope["method"]
         try:
             key = self._key(headers)
-            if endpoint == CHAT and method == "POST":
-                await self._chat(scope, key, headers, receive, send)
-            elif endpoint is not None and endpoint.split("/")[0] == MODELS and method == "GET":
-                await send_json(send, 200, models_answer(key.project, endpoint))
-            else:
+            if endpoint is None or not _is_answered(endpoint, method):
                 raise _unknown(endpoint, method)
+            if method == "GET" and (models := await self._models(key, headers, endpoint)) is not None:
+                await send_json(send, 200, models)
+            else:
+                await self._call(scope, key, headers, endpoint, receive, send)
         except StepdownError as error:
             metrics.REFUSED.labels(error.code).inc()
             await send_json(send, error.status, error.openai_body())
@@ -92,12 +95,25 @@ class Relay:
             )  # fmt: skip
         return key
 
-    async def _chat(self, scope: Any, key: KeyInForce, headers: ClientHeaders, receive: Receive, send: Send) -> None:
+    async def _models(self, key: KeyInForce, headers: ClientHeaders, endpoint: str) -> dict[str, Any] | None:
+        """The answer to a question about models; None where it is another question, or one for the upstream."""
+        project = key.project
+        if endpoint == MODELS:
+            return models_list(project, await self._upstreams.models(project.routes.get((ANY, None)), headers))
+        return models_answer(project, endpoint) if endpoint.startswith(f"{MODELS}/") else None
+
+    async def _call(
+        self, scope: Any, key: KeyInForce, headers: ClientHeaders, endpoint: str, receive: Receive, send: Send
+    ) -> None:
         body = await read_body(receive, headers, self._limit)
         if body is None:
             return
-        request = ChatRequest(body, headers.encoding, self._limit)
-        request.header_task = headers.task
+        request: ChatRequest | PlainRequest
+        if endpoint == CHAT:
+            request = ChatRequest(body, headers.encoding, self._limit)
+            request.header_task = headers.task
+        else:
+            request = PlainRequest(scope["method"], endpoint, body, headers.kind, headers.encoding, self._limit)
         watch = self.watchman.begin(receive)
         call = Call(key, headers, request, spool=self._spool, mode=self._mode, watch=watch)
         try:
@@ -117,7 +133,11 @@ class Relay:
             self.watchman.end(watch)
 
     async def _answer(self, call: Call, query: str, send: Send) -> None:
-        call.decision = decision = decide(call.key.project, call.request.model, call.request)
+        project, request = call.key.project, call.request
+        plain = isinstance(request, PlainRequest)
+        call.decision = decision = (
+            decide_plain(project, request.model) if plain else decide(project, request.model, request)
+        )
         call.fallback_reason = decision.fallback_reason
         if decision.student is not None:
             reason = await self._by_student(call, decision.student, send)
@@ -188,13 +208,16 @@ async def send_json(send: Send, status: int, body: object) -> None:
     await send_whole(send, status, [(b"content-type", b"application/json")], msgspec.json.encode(body))
 
 
+def _is_answered(endpoint: str, method: str) -> bool:
+    if endpoint == CHAT:
+        return method == "POST"
+    return method in _METHODS and not {".", ".."} & set(unquote(endpoint).split("/"))
+
+
 def _unknown(endpoint: str | None, method: str) -> StepdownError:
-    if endpoint in (CHAT, MODELS):
+    if endpoint == CHAT or method not in _METHODS:
         return StepdownError(
             405, "method_not_allowed", f"{method} is not answered at /v1/{endpoint}.",
-            hint="POST /v1/chat/completions or GET /v1/models.",
+            hint="Chat completions are asked for by POST /v1/chat/completions.",
         )  # fmt: skip
-    return StepdownError(
-        404, "unknown_path", f"There is nothing at /v1/{endpoint or ''}.",
-        hint="The gateway answers POST /v1/chat/completions and GET /v1/models.",
-    )  # fmt: skip
+    return StepdownError(404, "unknown_path", f"There is nothing at /v1/{endpoint or ''}.", hint="Check the address.")

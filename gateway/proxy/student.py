@@ -108,7 +108,7 @@ async def answer(
     try:
         async with asyncio.timeout(timeout_s):
             call.sent()
-            response = await client.post(endpoint(student.base_url, CHAT, ""), headers, body)
+            response = await client.ask(endpoint(student.base_url, CHAT, ""), headers, body)
             if response.status != 200:
                 return f"student_http_{response.status}"
             begin = await (_read_whole(attempt, response) if _buffered(attempt, response) else _first(call, response))

@@ -5,21 +5,37 @@ Must not read the answer.
 
 from __future__ import annotations
 
-from typing import Protocol
+import asyncio
+import logging
+from typing import Any, Protocol
+from urllib.parse import quote
 from uuid import UUID
 
 import aiohttp
+import msgspec
 from multidict import CIMultiDict
 from yarl import URL
 
 from gateway.core.errors import StepdownError
 from gateway.providers.spec import UpstreamSpec
 from gateway.proxy.call import Call
-from gateway.proxy.client import UpstreamClient, endpoint, failure
-from gateway.proxy.paths import CHAT
+from gateway.proxy.client import FAILURES, UpstreamClient, endpoint, failure
+from gateway.proxy.headers import ClientHeaders
+from gateway.proxy.paths import CHAT, MODELS
 from gateway.routing.snapshot import NamedUpstream, RouteInForce
 
+log = logging.getLogger(__name__)
+
 _REFUSED = (400, 422)
+_LIST_S = 10.0
+_IN_PATHS = "%/:@!$&'()*+,;=~"  # escapes included: a path is passed on as it was sent
+
+
+class _Listed(msgspec.Struct):
+    data: list[Any]
+
+
+_listed = msgspec.json.Decoder(_Listed)
 
 
 class Translator(Protocol):
@@ -43,34 +59,40 @@ class Upstreams:
         self._translator = translator
         self._without_usage: set[UUID] = set()
 
-    def _url(self, upstream: NamedUpstream, query: str) -> URL:
-        """Where the upstream's chat completions are. Raises StepdownError when that is not known."""
+    def _url(self, upstream: NamedUpstream, path: str, query: str) -> URL:
+        """Where the upstream has this endpoint. Raises StepdownError when that is not known."""
         if upstream.problem is not None:
             raise upstream.problem
         if upstream.spec.kind == "litellm":
+            if path != CHAT:
+                raise StepdownError(
+                    404, "endpoint_not_translated",
+                    f"Upstream {upstream.name} is translated for, and that only for chat completions, not {path}.",
+                    hint="Route this model to an OpenAI-compatible upstream, or use chat completions.",
+                )  # fmt: skip
             return endpoint(self._translator.base_url, CHAT, query)
         if not upstream.spec.base_url:
             raise StepdownError(
                 500, "upstream_incomplete", f"Upstream {upstream.name} has no base URL.",
                 hint="Give it one in the dashboard, up to and including /v1.",
             )  # fmt: skip
-        return endpoint(upstream.spec.base_url, CHAT, query)
+        return endpoint(upstream.spec.base_url, quote(path, safe=_IN_PATHS), query)
 
     def failure(self, call: Call, error: Exception) -> StepdownError:
         """What to tell the client whose upstream could not be asked."""
         assert call.decision is not None
         upstream = call.decision.route.upstream
-        return failure(error, upstream.name, self._url(upstream, ""))
+        return failure(error, upstream.name, self._url(upstream, call.request.endpoint, ""))
 
     async def ask(self, call: Call, route: RouteInForce, query: str) -> tuple[aiohttp.ClientResponse, bool]:
         """The open response, and whether the usage in its stream was our wish, to be stripped."""
         request, spec = call.request, route.upstream.spec
-        url = self._url(route.upstream, query)
+        url = self._url(route.upstream, request.endpoint, query)
         asks = request.stream and not request.wants_usage and spec.id not in self._without_usage
         body, encoded, asked = request.outgoing(route.upstream_model, ask_usage=asks)
         headers = self._headers(call, spec, encoded)
         call.sent()
-        response = await self._client.post(url, headers, body)
+        response = await self._client.ask(url, headers, body, request.method)
         if not asked or response.status not in _REFUSED:
             return response, asked
         # Nothing has run. Was it our wish that was refused? The app must not pay for that: ask as it asked.
@@ -78,10 +100,24 @@ class Upstreams:
         body, encoded, _ = request.outgoing(route.upstream_model, ask_usage=False)
         call.not_answered()
         call.sent()
-        response = await self._client.post(url, self._headers(call, spec, encoded), body)
+        response = await self._client.ask(url, self._headers(call, spec, encoded), body)
         if response.status not in _REFUSED:
             self._without_usage.add(spec.id)
         return response, False
+
+    async def models(self, route: RouteInForce | None, headers: ClientHeaders) -> list[dict[str, Any]]:
+        """The models that a route's upstream lists; none where it cannot say."""
+        if route is None or route.upstream.spec.kind == "litellm":
+            return []
+        try:
+            url = self._url(route.upstream, MODELS, "")
+            sent = headers.to_upstream(route.upstream.spec.api_key, stream=True)
+            async with asyncio.timeout(_LIST_S), await self._client.ask(url, sent, b"", "GET") as response:
+                found = _listed.decode(await response.read()).data
+        except (StepdownError, msgspec.MsgspecError, *FAILURES) as error:
+            log.warning("upstream %s does not list its models: %r", route.upstream.name, error)
+            return []
+        return [model for model in found if isinstance(model, dict)]
 
     def _headers(self, call: Call, spec: UpstreamSpec, encoded: bool) -> CIMultiDict[str]:
         if spec.kind != "litellm":

@@ -13,6 +13,7 @@ import msgspec
 from gateway.core import jsontext
 from gateway.core.compression import ENCODINGS, TooLarge, decompress
 from gateway.core.errors import StepdownError
+from gateway.proxy.paths import CHAT
 from gateway.routing.request import RequestView
 
 _USAGE = b'"stream_options":{"include_usage":true}'
@@ -36,6 +37,7 @@ class ChatRequest(RequestView):
     """
 
     __slots__ = ("_given", "model", "raw", "stream", "wants_usage")
+    method, endpoint, name, capture = "POST", CHAT, "chat.completions", "full"
 
     def __init__(self, raw: bytes, encoding: str | None, limit: int) -> None:
         super().__init__()

@@ -58,6 +58,28 @@ def decide(project: ProjectInForce, alias: str, request: RequestView) -> Decisio
     return Decision(route, task_id, None if reason else revision.student, reason)
 
 
+def decide_plain(project: ProjectInForce, alias: str) -> Decision:
+    """Who answers a call that no student can: the route of its model, else of any; without a model, the only upstream.
+
+    Raises StepdownError (404) naming the known aliases, or what to add where no model is named.
+    """
+    route = project.routes.get((alias, None)) or project.routes.get((ANY, None))
+    if route is not None:
+        return Decision(route, None)
+    if alias:
+        raise unknown_model(project, alias)
+    by_upstream = {r.upstream.spec.id: r for r in project.routes.values() if r.task_id is None}
+    if len(by_upstream) != 1:
+        raise StepdownError(
+            404,
+            "route_missing",
+            f"The request names no model, and the project has {len(by_upstream)} upstreams that it could be for.",
+            hint="Add a route for the alias *: it answers what no other route does.",
+        )
+    (route,) = by_upstream.values()
+    return Decision(route, None)
+
+
 def within_share(share: float, request: RequestView) -> bool:
     """Whether the call's conversation falls to the student. Stable: all turns of a conversation agree."""
     if share >= 1 or share <= 0:

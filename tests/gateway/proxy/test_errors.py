@@ -85,8 +85,9 @@ def test_damaged_and_unknown_encodings(world: World) -> None:
 
 
 def test_other_paths_and_methods(world: World) -> None:
-    refused(world.client.post("/v1/embeddings", json={}), 404, "unknown_path", "/v1/embeddings")
     refused(world.client.get("/v1/chat/completions"), 405, "method_not_allowed", "GET")
+    refused(world.client.options("/v1/embeddings"), 405, "method_not_allowed", "OPTIONS")
+    assert world.upstream.seen == []
 
 
 @pytest.fixture

@@ -1,0 +1,86 @@
+"""Owns requests of every endpoint but chat's: sent on as they came, save for the model's name. No student answers them.
+
+Must not decode more of a body than the model and whether a stream is asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from gateway.core.compression import decompress
+from gateway.proxy.paths import is_known, name_of
+from gateway.routing.request import RequestView
+
+
+class _Head(msgspec.Struct):
+    model: Any = None
+    stream: Any = None
+
+
+_head = msgspec.json.Decoder(_Head)
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
+# A part of a form that is a field of this name, not a file: its value is one line.
+_FORM_MODEL = re.compile(rb'name="?model"?[^\S\r\n]*\r\n(?:[^\r\n]+\r\n)*\r\n([^\r\n]{1,200})\r\n')
+_FORM_STREAM = re.compile(rb'name="?stream"?[^\S\r\n]*\r\n(?:[^\r\n]+\r\n)*\r\ntrue\r\n', re.IGNORECASE)
+
+
+class PlainRequest(RequestView):
+    """A request with what can be told of it. `model` is empty where none is named, or the body is not ours to read:
+    whether it is a good request is for the upstream to say."""
+
+    __slots__ = ("_clear", "endpoint", "method", "model", "raw", "stream", "wants_usage")
+
+    def __init__(self, method: str, endpoint: str, raw: bytes, kind: str, encoding: str | None, limit: int) -> None:
+        super().__init__({})
+        self.method = method
+        self.endpoint = endpoint
+        self.raw = raw
+        self.wants_usage = True
+        self._clear = _clear(raw, encoding, limit) if encoding else raw
+        if kind.startswith("multipart/form-data"):
+            found = _FORM_MODEL.search(self._clear)
+            self.model = found[1].decode(errors="replace").strip() if found else ""
+            self.stream = _FORM_STREAM.search(self._clear) is not None
+        else:
+            head = _read(self._clear)
+            self.model = head.model if isinstance(head.model, str) else ""
+            self.stream = head.stream is True
+
+    @property
+    def name(self) -> str:
+        """The endpoint as calls are recorded under."""
+        return name_of(self.endpoint)
+
+    @property
+    def capture(self) -> str:
+        """The most that is kept of it."""
+        return "metadata" if is_known(self.endpoint) else "off"
+
+    def outgoing(self, model: str | None, ask_usage: bool) -> tuple[bytes, bool, bool]:
+        """The body to send on, whether it still has its content-encoding, and whether we asked for usage: never."""
+        assert not ask_usage, "`wants_usage` keeps everybody from it"
+        if model is None or not self.model or model == self.model:
+            return self.raw, True, False
+        if form := _FORM_MODEL.search(self._clear):
+            start, end = form.span(1)
+            return self._clear[:start] + model.encode() + self._clear[end:], False, False
+        fields: Mapping[str, msgspec.Raw] = _fields.decode(self._clear)
+        return msgspec.json.encode({**fields, "model": msgspec.Raw(msgspec.json.encode(model))}), False, False
+
+
+def _read(body: bytes) -> _Head:
+    try:
+        return _head.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return _Head()
+
+
+def _clear(body: bytes, encoding: str, limit: int) -> bytes:
+    try:
+        return decompress(body, encoding, limit)
+    except ValueError:
+        return b""
