@@ -1,12 +1,12 @@
 # `make help` lists the targets. Every target sets up what it needs first; what is up to date takes no time.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run test lint format web clean
+.PHONY: help setup demo run test bench-gateway lint format web clean
 SHELL := /bin/bash
 BIN := .venv/bin
 NODE := $(CURDIR)/.venv/node
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-8s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-13s %s\n", $$1, $$2 }'
 
 setup: ## install everything into this folder
 	@bash .ci/setup.sh
@@ -19,6 +19,9 @@ run: setup ## start everything, until Ctrl-C
 
 test: setup ## run the tests (ARGS="-k name" chooses)
 	@exec $(BIN)/python -m pytest $(ARGS)
+
+bench-gateway: setup ## measure the relay beside other gateways (needs wrk and nginx)
+	@bash bench/gateway/setup.sh && exec $(BIN)/python -m bench.gateway
 
 lint: setup ## check style, types and layers
 	$(BIN)/ruff check .

@@ -1,0 +1,13 @@
+-- What wrk sends, and what it says at the end: one JSON line.
+wrk.method = "POST"
+wrk.body = os.getenv("BENCH_BODY")
+for name, value in string.gmatch(os.getenv("BENCH_HEADERS"), "([^\n:]+): ([^\n]+)") do
+  wrk.headers[name] = value
+end
+
+function done(summary, latency, requests)
+  local errors = summary.errors
+  local failed = errors.connect + errors.read + errors.write + errors.status + errors.timeout
+  io.write(string.format('\n{"requests": %d, "seconds": %f, "p50_ms": %f, "p99_ms": %f, "errors": %d}\n',
+    summary.requests, summary.duration / 1e6, latency:percentile(50) / 1e3, latency:percentile(99) / 1e3, failed))
+end
