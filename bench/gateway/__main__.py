@@ -37,7 +37,7 @@ Figures = dict[str, dict[str, list[dict[str, float]]]]
 
 def main() -> None:
     """Everything, from starting the gateways to the written result."""
-    console = Console()
+    console = Console(width=110)
     with tempfile.TemporaryDirectory(prefix="sd-bench-") as folder, Bench(Path(folder)) as bench:
         upstream = bench.mock()
         ours = bench.ours(upstream)
@@ -167,6 +167,7 @@ def _write(result: dict[str, float], figures: Figures) -> None:
         "runs": figures,
     }
     path = ROOT / "bench" / "results" / f"gateway-{datetime.now(UTC):%Y-%m-%d}.json"
+    path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(document, indent=1) + "\n")
 
 
