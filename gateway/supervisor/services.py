@@ -56,7 +56,10 @@ def stages(settings: Settings, home: Path) -> list[Stage]:
         [(Command("bootstrap", python("-m", "gateway.supervisor.bootstrap")), _ONCE)],
         [
             # Stopped after the gateway, so that it still stores what the gateway's last calls left.
-            (Command("writer", python("-m", "gateway.capture.writer")), Policy(ready_text="storing what is spooled")),
+            (
+                Command("writer", python("-m", "gateway.capture.writer"), nice=10),  # storing takes what calls leave
+                Policy(ready_text="storing what is spooled"),
+            ),
         ],
         [
             (
