@@ -47,7 +47,16 @@ try {
   await drawer.waitFor({ state: "detached" });
   done("a call appears live and opens");
 
-  await page.getByLabel("Search messages and answers").fill("no such text anywhere");
+  await page.getByRole("button", { name: /Is this one seen live\?/ }).click();
+  await drawer.getByText('"delivery_delay"').waitFor();
+  await page.evaluate(() => {
+    // Typed in the very moment in which the drawer closes.
+    document.querySelector("dialog").close();
+    const box = document.querySelector("input[type=search]");
+    Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set.call(box, "no such text anywhere");
+    box.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+  await page.waitForURL((at) => at.searchParams.has("q") && !at.searchParams.has("call"));
   await page.getByText("No call fits these filters").waitFor();
   done("filters narrow the list");
 
