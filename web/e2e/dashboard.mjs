@@ -53,7 +53,10 @@ try {
     // Typed in the very moment in which the drawer closes.
     document.querySelector("dialog").close();
     const box = document.querySelector("input[type=search]");
-    Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set.call(box, "no such text anywhere");
+    Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set.call(
+      box,
+      "no such text anywhere",
+    );
     box.dispatchEvent(new Event("input", { bubbles: true }));
   });
   await page.waitForURL((at) => at.searchParams.has("q") && !at.searchParams.has("call"));

@@ -77,7 +77,8 @@ export function CallsPage() {
         else before.delete(name);
         return before;
       },
-      { replace: name !== "call" },
+      // At once: what is typed while a slower change is under way would start from the address before it.
+      { replace: name !== "call", flushSync: true },
     );
 
   return (
