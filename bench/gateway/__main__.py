@@ -68,7 +68,18 @@ def wrk(target: Target, connections: int, stream: bool) -> dict[str, float]:
     """One load on one target."""
     headers = "\n".join(f"{name}: {value}" for name, value in target.all_headers().items())
     env = os.environ | {"BENCH_BODY": target.body(stream), "BENCH_HEADERS": headers}
-    command = ["wrk", "-t1", f"-c{connections}", f"-d{SECONDS}s", "--latency", "-s", str(HERE / "load.lua"), target.url]
+    command = [
+        "wrk",
+        "-t1",
+        f"-c{connections}",
+        f"-d{SECONDS}s",
+        "--timeout",
+        "30s",
+        "--latency",
+        "-s",
+        str(HERE / "load.lua"),
+        target.url,
+    ]
     done = subprocess.run(command, env=env, check=True, capture_output=True, text=True)
     found: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
     if found["errors"]:
