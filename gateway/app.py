@@ -65,10 +65,12 @@ class Gateway(FastAPI):
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Sends /v1 to the relay, everything else to FastAPI."""
-        if scope["type"] == "http" and endpoint_of(scope["raw_path"].decode("latin-1")) is not None:
-            await self._relay(scope, receive, send)
-        else:
+        # The path as sent: an id in it may hold an encoded slash.
+        endpoint = endpoint_of(scope["raw_path"].decode("latin-1")) if scope["type"] == "http" else None
+        if endpoint is None:
             await super().__call__(scope, receive, send)
+        else:
+            await self._relay(scope, endpoint, receive, send)
 
     def health(self) -> Health:
         """What the gateway says of its own state."""

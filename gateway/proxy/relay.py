@@ -24,7 +24,7 @@ from gateway.proxy.call import Call
 from gateway.proxy.client import FAILURES, UpstreamClient
 from gateway.proxy.headers import ClientHeaders
 from gateway.proxy.models import models_answer, models_list
-from gateway.proxy.paths import CHAT, MODELS, endpoint_of
+from gateway.proxy.paths import CHAT, MODELS
 from gateway.proxy.plain import PlainRequest
 from gateway.proxy.resting import Resting
 from gateway.proxy.upstream import Upstreams
@@ -42,7 +42,7 @@ _INTERNAL = StepdownError(
 
 
 class Relay:
-    """The ASGI application of the data plane."""
+    """The data plane: what ASGI gives for a request, and the endpoint that its path means."""
 
     def __init__(
         self, settings: Settings, snapshots: SnapshotHolder, spool: Spool, client: UpstreamClient, upstreams: Upstreams
@@ -58,14 +58,13 @@ class Relay:
         self.watchman = Watchman(settings.first_byte_timeout_s, settings.idle_timeout_s, settings.hangup != "drain")
         metrics.IN_FLIGHT.set_function(lambda: len(self.watchman))
 
-    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Any, endpoint: str, receive: Receive, send: Send) -> None:
         """Answers one request."""
         headers = ClientHeaders(scope["headers"])
-        endpoint = endpoint_of(scope["raw_path"].decode("latin-1"))  # as sent: an id may hold an encoded slash
         method = scope["method"]
         try:
             key = self._key(headers)
-            if endpoint is None or not _is_answered(endpoint, method):
+            if not _is_answered(endpoint, method):
                 raise _unknown(endpoint, method)
             if method == "GET" and (models := await self._models(key, headers, endpoint)) is not None:
                 await send_json(send, 200, models)
@@ -214,10 +213,10 @@ def _is_answered(endpoint: str, method: str) -> bool:
     return method in _METHODS and not {".", ".."} & set(unquote(endpoint).split("/"))
 
 
-def _unknown(endpoint: str | None, method: str) -> StepdownError:
+def _unknown(endpoint: str, method: str) -> StepdownError:
     if endpoint == CHAT or method not in _METHODS:
         return StepdownError(
             405, "method_not_allowed", f"{method} is not answered at /v1/{endpoint}.",
             hint="Chat completions are asked for by POST /v1/chat/completions.",
         )  # fmt: skip
-    return StepdownError(404, "unknown_path", f"There is nothing at /v1/{endpoint or ''}.", hint="Check the address.")
+    return StepdownError(404, "unknown_path", f"There is nothing at /v1/{endpoint}.", hint="Check the address.")

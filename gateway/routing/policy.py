@@ -40,11 +40,7 @@ def decide(project: ProjectInForce, alias: str, request: RequestView) -> Decisio
     Raises StepdownError (404) naming the known aliases when there is no route.
     """
     task_id = find_task(project, request) if alias in project.by_task else None
-    route = (
-        (project.routes.get((alias, task_id)) if task_id else None)
-        or project.routes.get((alias, None))
-        or project.routes.get((ANY, None))
-    )
+    route = (project.routes.get((alias, task_id)) if task_id else None) or _route_of_all_tasks(project, alias)
     if route is None:
         raise unknown_model(project, alias)
     revision = route.revision
@@ -63,7 +59,7 @@ def decide_plain(project: ProjectInForce, alias: str) -> Decision:
 
     Raises StepdownError (404) naming the known aliases, or what to add where no model is named.
     """
-    route = project.routes.get((alias, None)) or project.routes.get((ANY, None))
+    route = _route_of_all_tasks(project, alias)
     if route is not None:
         return Decision(route, None)
     if alias:
@@ -78,6 +74,10 @@ def decide_plain(project: ProjectInForce, alias: str) -> Decision:
         )
     (route,) = by_upstream.values()
     return Decision(route, None)
+
+
+def _route_of_all_tasks(project: ProjectInForce, alias: str) -> RouteInForce | None:
+    return project.routes.get((alias, None)) or project.routes.get((ANY, None))
 
 
 def within_share(share: float, request: RequestView) -> bool:
