@@ -25,7 +25,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench.gateway.peers import HERE, ROOT, Bench, Target, free_port
+from bench.gateway.peers import HERE, ROOT, Bench, Target
+from gateway.core.ports import free_port
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
 SECONDS = int(os.environ.get("BENCH_SECONDS", "5"))
@@ -69,17 +70,9 @@ def wrk(target: Target, connections: int, stream: bool) -> dict[str, float]:
     headers = "\n".join(f"{name}: {value}" for name, value in target.all_headers().items())
     env = os.environ | {"BENCH_BODY": target.body(stream), "BENCH_HEADERS": headers}
     command = [
-        "wrk",
-        "-t1",
-        f"-c{connections}",
-        f"-d{SECONDS}s",
-        "--timeout",
-        "30s",
-        "--latency",
-        "-s",
-        str(HERE / "load.lua"),
-        target.url,
-    ]
+        "wrk", "-t1", f"-c{connections}", f"-d{SECONDS}s", "--timeout", "30s", "--latency",
+        "-s", str(HERE / "load.lua"), target.url,
+    ]  # fmt: skip
     done = subprocess.run(command, env=env, check=True, capture_output=True, text=True)
     found: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
     if found["errors"]:

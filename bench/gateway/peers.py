@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,8 @@ from typing import Any
 
 import httpx
 import psutil
+
+from gateway.core.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 PEERS = ROOT / ".bench"
@@ -221,14 +222,6 @@ class Bench:
             "x-portkey-custom-host": upstream.url.removesuffix("/chat/completions"),
         }
         return answering(Target("portkey", f"http://127.0.0.1:{port}/v1/chat/completions", headers, pids=[pid]))
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def until(check: Callable[[], Any], what: str) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 
+from gateway.capture import status
 from gateway.core.embedded import Engine, Postgres, Valkey
 from gateway.core.endpoints import publish
 from gateway.core.processes import Launch
@@ -41,6 +43,16 @@ class EmbeddedEngine:
         return True
 
 
+@dataclass
+class Writer(Command):
+    """The writer is ready once it has left its note: what it logs depends on how much the user wants to read."""
+
+    spool_dir: Path = Path()
+
+    def probe(self) -> bool:
+        return status.read(self.spool_dir) is not None
+
+
 def stages(settings: Settings, home: Path) -> list[Stage]:
     """Services by stage: a stage starts when everything in the one before has come up; they stop in reverse."""
     engines: Stage = []
@@ -57,8 +69,13 @@ def stages(settings: Settings, home: Path) -> list[Stage]:
         [
             # Stopped after the gateway, so that it still stores what the gateway's last calls left.
             (
-                Command("writer", python("-m", "gateway.capture.writer"), nice=10),  # storing takes what calls leave
-                Policy(ready_text="storing what is spooled"),
+                Writer(
+                    "writer",
+                    python("-m", "gateway.capture.writer"),
+                    nice=10,  # storing takes what calls leave
+                    spool_dir=settings.spool_dir,
+                ),
+                Policy(),
             ),
         ],
         [

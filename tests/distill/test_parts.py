@@ -113,13 +113,13 @@ def test_evaluation_goes_on_after_the_candidates_it_has(run_id: UUID) -> None:
     sft.run(ctx, lab, "sft")
     commit = ctx.commit
 
-    def breaking(write):  # type: ignore[no-untyped-def]
+    def breaking(write):  # type: ignore[no-untyped-def]  # generic in what it returns
         result = commit(write)
         if _evaluated(run_id):  # the first candidate has just been written
             raise Stopped
         return result
 
-    ctx.commit = breaking  # type: ignore[method-assign]
+    ctx.commit = breaking  # type: ignore[method-assign]  # broken on purpose
     with pytest.raises(Stopped):
         evaluate.run(ctx, lab)
     lab.close()

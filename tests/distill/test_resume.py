@@ -37,12 +37,12 @@ def interrupted(phase: Callable[[], None], ctx: RunContext, after: int) -> None:
     finish, left = ctx.finish_step, [after]
 
     def counting(*args: object, **kwargs: object) -> None:
-        finish(*args, **kwargs)  # type: ignore[arg-type]
+        finish(*args, **kwargs)  # type: ignore[arg-type]  # handed on as they came
         left[0] -= 1
         if left[0] == 0:
             raise Stopped
 
-    ctx.finish_step = counting  # type: ignore[method-assign]
+    ctx.finish_step = counting  # type: ignore[method-assign]  # interrupted on purpose
     with pytest.raises(Stopped):
         phase()
 
