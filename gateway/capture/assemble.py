@@ -11,9 +11,9 @@ from typing import Any
 from gateway.capture.delta import Message
 from gateway.core import jsontext
 from gateway.core.compression import decompress
-from gateway.core.sse import Events, data_of
+from gateway.core.sse import BOM, Events, data_of
 
-STREAM_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
+STREAM_STARTS = tuple(bom + field for bom in (b"", BOM) for field in (b"data:", b"event:", b"id:", b"retry:", b":"))
 _EXTRA = ("id", "created", "model", "system_fingerprint", "service_tier", "provider")
 
 

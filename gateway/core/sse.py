@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import re
 
-_END = re.compile(rb"\n\r?\n|\r\r")
+# A line ends with \n, \r\n or \r, and not every stream is true to one of them: \n\r is an end once no \n follows.
+_END = re.compile(rb"\n\r?\n|\r\r|\n\r(?=[^\n])")
+
+
+BOM = b"\xef\xbb\xbf"
+"""Some streams begin with it; the standard has it ignored."""
 
 
 class Events:
@@ -35,7 +40,7 @@ def data_of(event: bytes) -> bytes | None:
     if event.startswith(b"data: ") and b"\n" not in (body := event[6:].rstrip(b"\r\n")) and b"\r" not in body:
         return body
     lines = []
-    for line in event.splitlines():
+    for line in event.removeprefix(BOM).splitlines():
         if line.startswith(b"data:"):
             value = line[5:]
             lines.append(value[1:] if value.startswith(b" ") else value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -18,6 +19,7 @@ _NOT_SENT_ON = _HOP_BY_HOP | frozenset(
 )
 _NOT_SENT_BACK = _HOP_BY_HOP | {b"content-length", b"set-cookie"}
 _DECODABLE = ("gzip", "deflate", "zstd", "identity")
+_LENGTH = re.compile(r"[0-9]{1,18}")
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -26,6 +28,14 @@ Headers = list[tuple[bytes, bytes]]
 def _sent_on(name: bytes) -> str | None:
     """The name under which a client's header is sent on; None for those that are not."""
     return None if name in _NOT_SENT_ON or name.startswith(_OURS) else name.decode("latin-1")
+
+
+def _text(value: bytes) -> str:
+    """A header's value. UTF-8 it becomes again on its way to the upstream, so what is UTF-8 keeps its bytes."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
 
 
 class ClientHeaders:
@@ -45,7 +55,7 @@ class ClientHeaders:
         self.forward: list[tuple[str, str]] = []
         dropped: set[str] | None = None
         for name, value in raw:
-            text = value.decode("latin-1")
+            text = _text(value)
             if (sent := _sent_on(name)) is not None:
                 if sent == "content-encoding":
                     self.encoding = text.strip().lower()
@@ -66,7 +76,7 @@ class ClientHeaders:
         elif name in (b"api-key", b"x-api-key"):
             self.token = self.token or value
         elif name == b"content-length":
-            self.length = int(value) if value.isdigit() else None
+            self.length = int(value) if _LENGTH.fullmatch(value) else None
         elif name == b"accept-encoding":
             self.accept = value
         elif name == b"expect":
