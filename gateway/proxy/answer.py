@@ -5,51 +5,47 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import aiohttp
-
 from gateway.proxy.call import Call
 from gateway.proxy.headers import Headers, to_client
+from gateway.proxy.http1 import Answer
 from gateway.proxy.sse import DoneWatch, Rewriter
 
 Send = Callable[[Any], Awaitable[None]]
 EVENT_STREAM = "text/event-stream"
 
 
-def is_stream(response: aiohttp.ClientResponse) -> bool:
+def is_stream(response: Answer) -> bool:
     """Whether an answer is a stream of events that can be read as it passes."""
-    kind = response.headers.get("content-type", "")
+    kind = response.header(b"content-type")
     return kind.lower().startswith(EVENT_STREAM) and encoding_of(response) is None
 
 
-def encoding_of(response: aiohttp.ClientResponse) -> str | None:
+def encoding_of(response: Answer) -> str | None:
     """The answer's content-encoding, None for plain."""
-    encoding = response.headers.get("content-encoding", "").strip().lower()
+    encoding = response.header(b"content-encoding").strip().lower()
     return encoding if encoding not in ("", "identity") else None
 
 
-async def relay(call: Call, response: aiohttp.ClientResponse, send: Send, strip_usage: bool) -> None:
+async def relay(call: Call, response: Answer, send: Send, strip_usage: bool) -> None:
     """Passes the answer on and records it. Raises what reading raises when it breaks off."""
     call.status, call.encoding = response.status, encoding_of(response)
-    headers = to_client(response.raw_headers, call.own_headers())
-    if "content-length" in response.headers and not is_stream(response):
+    headers = to_client(response.headers, call.own_headers())
+    if response.header(b"content-length") and not is_stream(response):
         await _whole(call, response, send, headers)
     else:
         await _pieces(call, response, send, headers, strip_usage)
 
 
-async def _whole(call: Call, response: aiohttp.ClientResponse, send: Send, headers: Headers) -> None:
+async def _whole(call: Call, response: Answer, send: Send, headers: Headers) -> None:
     """An answer of known length: read, recorded, sent with one write."""
-    content = response.content
-    while piece := await content.readany():
+    while piece := await response.piece():
         call.arrived(piece)
     call.record()
     call.begun = True
     await send_whole(send, response.status, headers, b"".join(call.pieces))
 
 
-async def _pieces(
-    call: Call, response: aiohttp.ClientResponse, send: Send, headers: Headers, strip_usage: bool
-) -> None:
+async def _pieces(call: Call, response: Answer, send: Send, headers: Headers, strip_usage: bool) -> None:
     """An answer of unknown length, each piece as it comes; the last one, or [DONE], after the record."""
     events = is_stream(response)
     done = DoneWatch() if events else None
@@ -63,12 +59,11 @@ async def _pieces(
 
 
 async def send_pieces(
-    call: Call, response: aiohttp.ClientResponse, send: Send, done: DoneWatch | None, rewriter: Rewriter | None
+    call: Call, response: Answer, send: Send, done: DoneWatch | None, rewriter: Rewriter | None
 ) -> None:
     """Sends the body from here to its end, headers being out already."""
-    content = response.content
-    while piece := await content.readany():
-        ended = content.at_eof()
+    while piece := await response.piece():
+        ended = response.ended
         if call.recorded:
             call.watch.await_more()
         else:

@@ -1,4 +1,4 @@
-"""Owns the connections to upstreams and engines: one pool, separate time limits, no retry of its own.
+"""Owns the connections to upstreams and engines: a pool, a limit for connecting, no retry of its own.
 
 Must not change a body nor follow a redirect.
 """
@@ -6,77 +6,146 @@ Must not change a body nor follow a redirect.
 from __future__ import annotations
 
 import asyncio
-import io
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
-
-import aiohttp
-from multidict import CIMultiDict
-from yarl import URL
+from urllib.parse import urlsplit
 
 from gateway.core.errors import StepdownError
+from gateway.proxy.http1 import Answer, CannotConnect, Connection, ConnectTimedOut, UpstreamError, head_of
 
-_LARGE = 1 << 20
-_NOT_AUTOMATIC = frozenset({"User-Agent", "Accept", "Accept-Encoding", "Content-Type"})
+KEEP_S = 15.0
+"""Seconds an idle connection is kept: servers close theirs after some more."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a request goes. `authority` is the Host header, `target` the path with its query."""
+
+    host: str
+    port: int
+    tls: bool
+    authority: str
+    target: str
+
+    @property
+    def origin(self) -> str:
+        """The address without its path, for people."""
+        return f"{'https' if self.tls else 'http'}://{self.authority}"
 
 
 @lru_cache(maxsize=1024)
-def endpoint(base_url: str, path: str, query: str) -> URL:
-    """The URL of `path` under a base URL (up to and including /v1)."""
-    return URL(f"{base_url.rstrip('/')}/{path}" + (f"?{query}" if query else ""), encoded=True)
+def endpoint(base_url: str, path: str, query: str) -> Address:
+    """The address of `path` under a base URL (up to and including /v1). Without a host where the URL is none."""
+    try:
+        parts = urlsplit(base_url)
+        tls = parts.scheme == "https"
+        host = (parts.hostname or "") if parts.scheme in ("http", "https") else ""
+        port = parts.port or (443 if tls else 80)
+    except ValueError:
+        return Address("", 0, False, base_url, "")
+    authority = parts.netloc.rpartition("@")[2]
+    return Address(host, port, tls, authority, f"{parts.path.rstrip('/')}/{path}" + (f"?{query}" if query else ""))
+
+
+Origin = tuple[str, int, bool]
 
 
 class UpstreamClient:
-    """Sends a body somewhere and gives back the open response, its body untouched as it came.
+    """Sends a body somewhere and gives back the open answer, its body untouched as it came.
 
     Limits the time to connect; who calls limits the rest.
     """
 
     def __init__(self, connect_s: float) -> None:
-        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_s)
-        self._session: aiohttp.ClientSession | None = None
+        self._connect_s = connect_s
+        self._idle: dict[Origin, list[Connection]] = {}
+        self._origin_of: dict[Connection, Origin] = {}
+        self._tls: ssl.SSLContext | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Opens the pool; needs a running event loop."""
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=30, keepalive_timeout=15),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
-            skip_auto_headers=_NOT_AUTOMATIC,
-            timeout=self._timeout,
-            max_line_size=65536,
-            max_field_size=65536,
-        )
+        """Begins to close connections that nobody uses; needs a running event loop."""
+        self._timer = asyncio.get_running_loop().call_later(KEEP_S, self._sweep)
 
     async def close(self) -> None:
         """Closes every connection."""
-        if self._session is not None:
-            await self._session.close()
+        if self._timer is not None:
+            self._timer.cancel()
+        for connection in list(self._origin_of):
+            connection.abort()
 
-    async def ask(
-        self, url: URL, headers: CIMultiDict[str], body: bytes, method: str = "POST"
-    ) -> aiohttp.ClientResponse:
-        """Returns when the response's headers are there. Raises aiohttp.ClientError, TimeoutError or OSError."""
-        assert self._session is not None, "start() first"
-        data = body if len(body) < _LARGE else io.BytesIO(body)
-        return await self._session.request(
-            method, url, data=data if body or method == "POST" else None, headers=headers, allow_redirects=False
-        )
+    async def ask(self, address: Address, headers: Mapping[str, str], body: bytes, method: str = "POST") -> Answer:
+        """Returns when the answer's head is there; the caller closes the answer. Raises UpstreamError."""
+        try:
+            length = len(body) if body or method == "POST" else None
+            head = head_of(method, address.authority, address.target, headers, length)
+        except ValueError as error:
+            raise CannotConnect(f"the request cannot be sent: {error}") from error
+        origin = (address.host, address.port, address.tls)
+        connection = self._waiting(origin) or await self._connect(origin)
+        return await connection.ask(head, body)
+
+    def _waiting(self, origin: Origin) -> Connection | None:
+        """The connection that was used last: the others may then grow old and be closed."""
+        idle = self._idle.get(origin)
+        while idle:
+            connection = idle.pop()
+            if connection.usable:
+                return connection
+        return None
+
+    async def _connect(self, origin: Origin) -> Connection:
+        host, port, tls = origin
+        if not host:
+            raise CannotConnect("its base URL is no http or https URL")
+        if tls and self._tls is None:
+            self._tls = ssl.create_default_context()
+        try:
+            async with asyncio.timeout(self._connect_s):
+                _, connection = await asyncio.get_running_loop().create_connection(
+                    lambda: Connection(self._released, self._closed), host, port, ssl=self._tls if tls else None
+                )
+        except TimeoutError as error:
+            raise ConnectTimedOut(f"no connection within {self._connect_s:g} s") from error
+        except OSError as error:
+            raise CannotConnect(str(error)) from error
+        self._origin_of[connection] = origin
+        return connection
+
+    def _released(self, connection: Connection) -> None:
+        if connection.usable:
+            self._idle.setdefault(self._origin_of[connection], []).append(connection)
+
+    def _closed(self, connection: Connection) -> None:
+        origin = self._origin_of.pop(connection, None)
+        idle = self._idle.get(origin) if origin else None
+        if idle and connection in idle:
+            idle.remove(connection)
+
+    def _sweep(self) -> None:
+        oldest = asyncio.get_running_loop().time() - KEEP_S
+        for idle in self._idle.values():
+            for connection in [c for c in idle if c.idle_since < oldest]:
+                connection.abort()
+        self.start()
 
 
-def failure(error: Exception, name: str, url: URL) -> StepdownError:
+def failure(error: Exception, name: str, address: Address) -> StepdownError:
     """What to tell a client whose upstream could not be asked: 504 for slow, 502 for unreachable or broken."""
-    where = f"Upstream {name} ({url.origin()})"
-    if isinstance(error, aiohttp.ConnectionTimeoutError):
+    where = f"Upstream {name} ({address.origin})"
+    if isinstance(error, ConnectTimedOut):
         return StepdownError(
             504, "upstream_connect_timeout", f"{where} did not accept a connection in time.",
             hint="Check its address, or raise STEPDOWN_CONNECT_TIMEOUT_S.",
         )  # fmt: skip
-    if isinstance(error, TimeoutError | asyncio.TimeoutError):
+    if isinstance(error, TimeoutError):
         return StepdownError(
             504, "upstream_timeout", f"{where} did not answer in time.",
             hint="Try again, or raise STEPDOWN_FIRST_BYTE_TIMEOUT_S.",
         )  # fmt: skip
-    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.InvalidURL):
+    if isinstance(error, CannotConnect):
         return StepdownError(
             502, "upstream_unreachable", f"{where} cannot be reached: {error}.",
             hint="Check that it runs and that its base URL is right.",
@@ -87,5 +156,5 @@ def failure(error: Exception, name: str, url: URL) -> StepdownError:
     )  # fmt: skip
 
 
-FAILURES = (aiohttp.ClientError, TimeoutError, OSError)
-"""What asking an upstream, or reading its answer, may raise."""
+FAILURES = (UpstreamError, TimeoutError)
+"""What asking an upstream, or reading its answer, may raise; TimeoutError by who waits."""

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import aiohttp
 import msgspec
 from multidict import CIMultiDict
 
@@ -25,6 +24,7 @@ from gateway.proxy.call import Call
 from gateway.proxy.client import FAILURES, UpstreamClient, endpoint
 from gateway.proxy.dialect import as_openai
 from gateway.proxy.headers import Headers
+from gateway.proxy.http1 import Answer
 from gateway.proxy.paths import CHAT
 from gateway.proxy.sse import DoneWatch, Rewriter
 from gateway.routing.snapshot import StudentInForce
@@ -104,7 +104,7 @@ async def answer(
     if engine_key():
         headers["authorization"] = f"Bearer {engine_key()}"
     assert student.base_url is not None
-    response: aiohttp.ClientResponse | None = None
+    response: Answer | None = None
     try:
         async with asyncio.timeout(timeout_s):
             call.sent()
@@ -125,11 +125,11 @@ async def answer(
     return None
 
 
-def _buffered(attempt: _Attempt, response: aiohttp.ClientResponse) -> bool:
+def _buffered(attempt: _Attempt, response: Answer) -> bool:
     return attempt.held or not is_stream(response)
 
 
-async def _read_whole(attempt: _Attempt, response: aiohttp.ClientResponse) -> bytes:
+async def _read_whole(attempt: _Attempt, response: Answer) -> bytes:
     body: bytes = await response.read()
     attempt.call.arrived(body)
     answer = assemble.received(body, None)
@@ -153,11 +153,11 @@ def _is_json(choice: dict[str, Any]) -> bool:
     return True
 
 
-async def _first(call: Call, response: aiohttp.ClientResponse) -> bytes:
+async def _first(call: Call, response: Answer) -> bytes:
     """The stream up to its first whole event, which says whether the student answers or fails."""
     events, begin = Events(), b""
     while True:
-        piece: bytes = await response.content.readany()
+        piece: bytes = await response.piece()
         if not piece:
             raise _Unusable("student_invalid")
         call.arrived(piece)
@@ -171,10 +171,10 @@ async def _first(call: Call, response: aiohttp.ClientResponse) -> bytes:
             return begin
 
 
-async def _pass_on(attempt: _Attempt, response: aiohttp.ClientResponse, begin: bytes) -> None:
+async def _pass_on(attempt: _Attempt, response: Answer, begin: bytes) -> None:
     call, send = attempt.call, attempt.send
     call.served_by, call.status = "student", 200
-    kind = response.headers.get("content-type", "application/json")
+    kind = response.header(b"content-type") or "application/json"
     request_id = (b"x-request-id", str(call.id).encode())  # an upstream sends one too, and clients log it
     headers: Headers = [(b"content-type", kind.encode("latin-1")), request_id, *call.own_headers()]
     call.begun = True

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import closing
 from typing import Any, Protocol
 from urllib.parse import quote
 from uuid import UUID
 
-import aiohttp
 import msgspec
 from multidict import CIMultiDict
-from yarl import URL
 
 from gateway.core.errors import StepdownError
 from gateway.providers.spec import UpstreamSpec
 from gateway.proxy.call import Call
-from gateway.proxy.client import FAILURES, UpstreamClient, endpoint, failure
+from gateway.proxy.client import FAILURES, Address, UpstreamClient, endpoint, failure
 from gateway.proxy.headers import ClientHeaders
+from gateway.proxy.http1 import Answer
 from gateway.proxy.paths import CHAT, MODELS
 from gateway.routing.snapshot import NamedUpstream, RouteInForce
 
@@ -59,7 +59,7 @@ class Upstreams:
         self._translator = translator
         self._without_usage: set[UUID] = set()
 
-    def _url(self, upstream: NamedUpstream, path: str, query: str) -> URL:
+    def _url(self, upstream: NamedUpstream, path: str, query: str) -> Address:
         """Where the upstream has this endpoint. Raises StepdownError when that is not known."""
         if upstream.problem is not None:
             raise upstream.problem
@@ -84,7 +84,7 @@ class Upstreams:
         upstream = call.decision.route.upstream
         return failure(error, upstream.name, self._url(upstream, call.request.endpoint, ""))
 
-    async def ask(self, call: Call, route: RouteInForce, query: str) -> tuple[aiohttp.ClientResponse, bool]:
+    async def ask(self, call: Call, route: RouteInForce, query: str) -> tuple[Answer, bool]:
         """The open response, and whether the usage in its stream was our wish, to be stripped."""
         request, spec = call.request, route.upstream.spec
         url = self._url(route.upstream, request.endpoint, query)
@@ -112,8 +112,10 @@ class Upstreams:
         try:
             url = self._url(route.upstream, MODELS, "")
             sent = headers.to_upstream(route.upstream.spec.api_key, stream=True)
-            async with asyncio.timeout(_LIST_S), await self._client.ask(url, sent, b"", "GET") as response:
-                found = _listed.decode(await response.read()).data
+            async with asyncio.timeout(_LIST_S):
+                response = await self._client.ask(url, sent, b"", "GET")
+                with closing(response):
+                    found = _listed.decode(await response.read()).data
         except (StepdownError, msgspec.MsgspecError, *FAILURES) as error:
             log.warning("upstream %s does not list its models: %r", route.upstream.name, error)
             return []
