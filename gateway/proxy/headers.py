@@ -30,14 +30,6 @@ def _sent_on(name: bytes) -> str | None:
     return None if name in _NOT_SENT_ON or name.startswith(_OURS) else name.decode("latin-1")
 
 
-def _text(value: bytes) -> str:
-    """A header's value. UTF-8 it becomes again on its way to the upstream, so what is UTF-8 keeps its bytes."""
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return value.decode("latin-1")
-
-
 class ClientHeaders:
     """What the client's headers say to us, and the rest, to send on."""
 
@@ -55,7 +47,7 @@ class ClientHeaders:
         self.forward: list[tuple[str, str]] = []
         dropped: set[str] | None = None
         for name, value in raw:
-            text = _text(value)
+            text = value.decode("latin-1")  # as it is encoded again: any bytes stay the same
             if (sent := _sent_on(name)) is not None:
                 if sent == "content-encoding":
                     self.encoding = text.strip().lower()

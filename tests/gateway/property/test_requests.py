@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.proxy.headers import ClientHeaders, acceptable, header_value, to_client
+from gateway.proxy.http1 import head_of
 from gateway.proxy.paths import CHAT, endpoint_of, is_known, name_of
 
 WORD = st.sampled_from(["v1", "chat", "completions", "models", "embeddings", "%2F", "..", "é", "V1", "openai"])
@@ -14,18 +15,11 @@ NAMES = st.sampled_from(
     b"authorization api-key x-api-key content-length content-encoding content-type connection accept-encoding expect "
     b"x-stepdown-task x-stepdown-capture x-stepdown-more cookie host te idempotency-key openai-project".split()
 ) | st.binary(min_size=1, max_size=10).map(bytes.lower)
-VALUES = st.binary(max_size=20) | st.sampled_from(
+# No server hands on a header with a line break in it.
+VALUES = st.binary(max_size=20).filter(lambda value: not set(b"\r\n\0") & set(value)) | st.sampled_from(
     [b"Bearer sd-1", b"bearer", b"\xb2", b"9" * 5000, b"-1", b"close, x-mine", b"gzip;q=0, br", b"100-Continue", b","]
 )
 HEADERS = st.lists(st.tuples(NAMES, VALUES), max_size=12)
-
-
-def is_utf8(value: bytes) -> bool:
-    try:
-        value.decode()
-        return True
-    except UnicodeDecodeError:
-        return False
 
 
 @given(PATHS)
@@ -55,15 +49,11 @@ def test_any_header_is_read_and_none_of_ours_sent_on(raw: list[tuple[bytes, byte
     assert headers.length is None or headers.length >= 0
 
 
-@given(HEADERS)
-def test_utf8_values_are_sent_on_as_the_bytes_that_came(raw: list[tuple[bytes, bytes]]) -> None:
-    raw = [(name, value) for name, value in raw if name != b"connection"]  # it may name others
-    headers = ClientHeaders(raw)
-    kept = [value for name, value in raw if name in (b"idempotency-key", b"openai-project")]
-    kept = [value if is_utf8(value) else value.decode("latin-1").encode() for value in kept]
-    sent = headers.to_upstream("", stream=False)
-    values = [value for name, value in sent.items() if name in ("idempotency-key", "openai-project")]
-    assert [value.encode() for value in values] == kept
+@given(st.lists(st.tuples(st.sampled_from([b"idempotency-key", b"openai-project"]), VALUES)))
+def test_values_are_sent_on_as_the_bytes_that_came(raw: list[tuple[bytes, bytes]]) -> None:
+    head = head_of("POST", "x", "/v1", ClientHeaders(raw).to_upstream("", stream=False), 2)
+    lines = [line for line in head.split(b"\r\n") if line.startswith((b"idempotency-key", b"openai-project"))]
+    assert lines == [b"%s: %s" % pair for pair in raw]
 
 
 @given(st.lists(st.tuples(NAMES, VALUES)), st.text())
