@@ -30,6 +30,7 @@ from gateway.core.settings import settings
 from gateway.proxy.client import UpstreamClient
 from gateway.proxy.paths import endpoint_of
 from gateway.proxy.relay import Relay
+from gateway.proxy.server import Protocol
 from gateway.proxy.translator import TranslatorProcess
 from gateway.proxy.upstream import Upstreams
 from gateway.routing.refresh import SnapshotHolder
@@ -181,7 +182,7 @@ def serve(host: str, port: int) -> None:
     config = uvicorn.Config(
         app,
         loop="uvloop",
-        http="httptools",
+        http=Protocol,
         ws="none",
         access_log=False,
         proxy_headers=False,

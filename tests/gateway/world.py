@@ -39,6 +39,7 @@ from gateway.models import (
     Task,
     Upstream,
 )
+from gateway.proxy.server import Protocol
 from gateway.tasks.fingerprint import fingerprint
 
 UPSTREAM_KEY = "sk-upstream-secret"
@@ -208,7 +209,7 @@ def running_gateway() -> Iterator[tuple[str, Gateway]]:
     """A gateway of this process on a free port, with the settings of the environment."""
     app = create_app()
     server = uvicorn.Server(
-        uvicorn.Config(app, port=0, log_config=None, http="httptools", access_log=False, server_header=False,
+        uvicorn.Config(app, port=0, log_config=None, http=Protocol, access_log=False, server_header=False,
                        date_header=False, proxy_headers=False, timeout_graceful_shutdown=1)
     )  # fmt: skip
     thread = threading.Thread(target=server.run, daemon=True)
