@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import urlsplit
 
 from gateway.core.errors import StepdownError
+from gateway.proxy.headers import Headers
 from gateway.proxy.http1 import Answer, CannotConnect, Connection, ConnectTimedOut, UpstreamError, head_of
 
 KEEP_S = 15.0
@@ -76,7 +76,7 @@ class UpstreamClient:
         for connection in list(self._origin_of):
             connection.abort()
 
-    async def ask(self, address: Address, headers: Mapping[str, str], body: bytes, method: str = "POST") -> Answer:
+    async def ask(self, address: Address, headers: Headers, body: bytes, method: str = "POST") -> Answer:
         """Returns when the answer's head is there; the caller closes the answer. Raises UpstreamError."""
         try:
             length = len(body) if body or method == "POST" else None

@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from multidict import CIMultiDict
-
 _HOP_BY_HOP = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding "
     b"upgrade".split()
@@ -24,14 +22,8 @@ _LENGTH = re.compile(r"[0-9]{1,18}")
 Headers = list[tuple[bytes, bytes]]
 
 
-@lru_cache(maxsize=512)
-def _sent_on(name: bytes) -> str | None:
-    """The name under which a client's header is sent on; None for those that are not."""
-    return None if name in _NOT_SENT_ON or name.startswith(_OURS) else name.decode("latin-1")
-
-
 class ClientHeaders:
-    """What the client's headers say to us, and the rest, to send on."""
+    """What the client's headers say to us, and the rest, to send on as they came."""
 
     __slots__ = ("accept", "capture", "encoding", "expects", "forward", "kind", "length", "task", "token")
 
@@ -44,20 +36,20 @@ class ClientHeaders:
         self.accept = ""
         self.kind = ""
         self.expects = False
-        self.forward: list[tuple[str, str]] = []
-        dropped: set[str] | None = None
-        for name, value in raw:
-            text = value.decode("latin-1")  # as it is encoded again: any bytes stay the same
-            if (sent := _sent_on(name)) is not None:
-                if sent == "content-encoding":
-                    self.encoding = text.strip().lower()
-                elif sent == "content-type":
-                    self.kind = text.strip().lower()
-                self.forward.append((sent, text))
+        self.forward: Headers = []
+        dropped: set[bytes] | None = None
+        for header in raw:
+            name, value = header
+            if name not in _NOT_SENT_ON and not name.startswith(_OURS):
+                self.forward.append(header)
+                if name == b"content-encoding":
+                    self.encoding = _text(value).lower()
+                elif name == b"content-type":
+                    self.kind = _text(value).lower()
             elif name == b"connection":
-                dropped = _named(text)
+                dropped = _named(value)
             else:
-                self._read(name, text.strip())
+                self._read(name, _text(value))
         if dropped:
             self.forward = [(n, v) for n, v in self.forward if n not in dropped]
 
@@ -78,33 +70,41 @@ class ClientHeaders:
         elif name == b"x-stepdown-capture":
             self.capture = value.lower()
 
-    def to_upstream(self, credential: str, stream: bool, encoded: bool = True) -> CIMultiDict[str]:
+    def to_upstream(self, credential: str, stream: bool, encoded: bool = True) -> Headers:
         """The headers for the upstream, with its credential in place of the client's key.
 
         A stream is asked for uncompressed: its events have to be read as they pass. `encoded` False: the body
         was decompressed to be changed, so its content-encoding no longer holds.
         """
-        headers: CIMultiDict[str] = CIMultiDict(self.forward)
-        if not encoded:
-            headers.popall("content-encoding", None)
+        headers = self.forward.copy() if encoded else [h for h in self.forward if h[0] != b"content-encoding"]
         if credential:
-            headers["authorization"] = f"Bearer {credential}"
-        headers["accept-encoding"] = "identity" if stream else acceptable(self.accept)
+            headers.append((b"authorization", _bearer(credential)))
+        headers.append((b"accept-encoding", b"identity" if stream else acceptable(self.accept)))
         return headers
 
 
+def _text(value: bytes) -> str:
+    return value.decode("latin-1").strip()
+
+
 @lru_cache(maxsize=1024)
-def acceptable(accept: str) -> str:
+def _bearer(credential: str) -> bytes:
+    return f"Bearer {credential}".encode()
+
+
+@lru_cache(maxsize=1024)
+def acceptable(accept: str) -> bytes:
     """The encodings that the client accepts, less what we could not read for the record (brotli)."""
     codings = [c.strip() for c in accept.split(",")]
-    return ", ".join(c for c in codings if c.partition(";")[0].strip().lower() in _DECODABLE) or "identity"
+    readable = [c for c in codings if c.partition(";")[0].strip().lower() in _DECODABLE]
+    return ", ".join(readable).encode("latin-1") or b"identity"
 
 
-def _named(connection: str) -> set[str] | None:
+def _named(connection: bytes) -> set[bytes] | None:
     """Headers that a `connection` header declares to be for this hop alone."""
-    if connection in ("keep-alive", "close"):
+    if connection in (b"keep-alive", b"close"):
         return None
-    return {name.strip().lower() for name in connection.split(",")} - {"keep-alive", "close"}
+    return {name.strip().lower() for name in connection.split(b",")} - {b"keep-alive", b"close"}
 
 
 @lru_cache(maxsize=512)

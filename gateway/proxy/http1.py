@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 import httptools
 
@@ -250,12 +250,13 @@ class Connection(asyncio.Protocol):
             self._waiter.set_result(None)
 
 
-def head_of(method: str, host: str, target: str, headers: Any, length: int | None) -> bytes:
+def head_of(method: str, host: str, target: str, headers: list[tuple[bytes, bytes]], length: int | None) -> bytes:
     """A request's head. Raises ValueError for what cannot stand in one."""
-    lines = [f"{method} {target} HTTP/1.1", f"host: {host}", *(f"{name}: {value}" for name, value in headers.items())]
+    lines = [f"{method} {target} HTTP/1.1\r\nhost: {host}".encode()]
+    lines += [b"%b: %b" % header for header in headers]
     if length is not None:
-        lines.append(f"content-length: {length}")
-    text = "\r\n".join(lines)
-    if text.count("\n") != len(lines) - 1 or text.count("\r") != len(lines) - 1 or "\0" in text:
-        raise ValueError("a header holds a line break")
-    return (text + "\r\n\r\n").encode("latin-1")
+        lines.append(b"content-length: %d" % length)
+    head = b"\r\n".join((*lines, b"", b""))
+    if not head.count(b"\n") == head.count(b"\r") == len(lines) + 2 or b"\0" in head:
+        raise ValueError("its address or a header holds a line break")
+    return head

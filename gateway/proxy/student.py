@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from multidict import CIMultiDict
 
 from gateway.capture import assemble
 from gateway.core.messages import flatten
@@ -100,9 +99,9 @@ async def answer(
     """
     attempt = _Attempt(call, student, send, timeout_s)
     body = msgspec.json.encode(student_request(call.request.body, student))
-    headers: CIMultiDict[str] = CIMultiDict({"content-type": "application/json", "accept-encoding": "identity"})
+    headers: Headers = [(b"content-type", b"application/json"), (b"accept-encoding", b"identity")]
     if engine_key():
-        headers["authorization"] = f"Bearer {engine_key()}"
+        headers.append((b"authorization", f"Bearer {engine_key()}".encode()))
     assert student.base_url is not None
     response: Answer | None = None
     try:

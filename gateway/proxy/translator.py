@@ -16,6 +16,7 @@ import msgspec
 
 from gateway.core.errors import StepdownError
 from gateway.providers.spec import UpstreamSpec
+from gateway.proxy.headers import Headers
 from gateway.routing.refresh import SnapshotHolder
 
 log = logging.getLogger(__name__)
@@ -67,13 +68,13 @@ class TranslatorProcess:
             )  # fmt: skip
         return f"http://127.0.0.1:{self._port}/v1"
 
-    def headers(self, spec: UpstreamSpec, model: str) -> dict[str, str]:
+    def headers(self, spec: UpstreamSpec, model: str) -> Headers:
         """See `gateway.proxy.upstream.Translator`."""
         told = {"model": model, "base_url": spec.base_url, "api_key": spec.api_key, "timeout_s": spec.timeout_s}
-        return {
-            "authorization": f"Bearer {self._key}",
-            "x-stepdown-provider": base64.b64encode(msgspec.json.encode(told)).decode(),
-        }
+        return [
+            (b"authorization", f"Bearer {self._key}".encode()),
+            (b"x-stepdown-provider", base64.b64encode(msgspec.json.encode(told))),
+        ]
 
     async def _keep(self) -> None:
         pause = _LOOK_S

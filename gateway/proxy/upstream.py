@@ -13,13 +13,12 @@ from urllib.parse import quote
 from uuid import UUID
 
 import msgspec
-from multidict import CIMultiDict
 
 from gateway.core.errors import StepdownError
 from gateway.providers.spec import UpstreamSpec
 from gateway.proxy.call import Call
 from gateway.proxy.client import FAILURES, Address, UpstreamClient, endpoint, failure
-from gateway.proxy.headers import ClientHeaders
+from gateway.proxy.headers import ClientHeaders, Headers
 from gateway.proxy.http1 import Answer
 from gateway.proxy.paths import CHAT, MODELS
 from gateway.routing.snapshot import NamedUpstream, RouteInForce
@@ -46,7 +45,7 @@ class Translator(Protocol):
         """Where it listens. Raises StepdownError (503) while it does not run."""
         ...
 
-    def headers(self, spec: UpstreamSpec, model: str) -> dict[str, str]:
+    def headers(self, spec: UpstreamSpec, model: str) -> Headers:
         """What it has to be told beside the body; `model` in litellm's notation."""
         ...
 
@@ -121,11 +120,10 @@ class Upstreams:
             return []
         return [model for model in found if isinstance(model, dict)]
 
-    def _headers(self, call: Call, spec: UpstreamSpec, encoded: bool) -> CIMultiDict[str]:
+    def _headers(self, call: Call, spec: UpstreamSpec, encoded: bool) -> Headers:
         if spec.kind != "litellm":
             return call.headers.to_upstream(spec.api_key, call.request.stream, encoded)
         headers = call.headers.to_upstream("", call.request.stream, encoded)
         route = call.decision.route if call.decision else None
         named = route.upstream_model if route else None
-        headers.update(self._translator.headers(spec, named or spec.model or call.request.model))
-        return headers
+        return headers + self._translator.headers(spec, named or spec.model or call.request.model)

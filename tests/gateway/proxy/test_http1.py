@@ -63,7 +63,7 @@ async def none_left(client: UpstreamClient) -> None:
 
 
 async def ask(client: UpstreamClient, url: str, body: bytes = b"{}") -> tuple[int, bytes]:
-    answer = await client.ask(endpoint(url, "chat/completions", "a=1"), {"x-a": "b"}, body)
+    answer = await client.ask(endpoint(url, "chat/completions", "a=1"), [(b"x-a", b"b")], body)
     try:
         return answer.status, await answer.read()
     finally:
@@ -197,7 +197,7 @@ async def test_an_answer_that_is_left_before_its_end_closes_the_connection() -> 
         writer.close()
 
     async with talking(serve) as (client, url):
-        answer = await client.ask(endpoint(url, "x", ""), {}, b"")
+        answer = await client.ask(endpoint(url, "x", ""), [], b"")
         assert await answer.piece() == b"ab"
         answer.close()
         async with asyncio.timeout(5):
@@ -215,7 +215,7 @@ async def test_waiting_that_is_cancelled_closes_the_connection() -> None:
         writer.close()
 
     async with talking(serve) as (client, url):
-        task = asyncio.create_task(client.ask(endpoint(url, "x", ""), {}, b""))
+        task = asyncio.create_task(client.ask(endpoint(url, "x", ""), [], b""))
         await asked.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -238,7 +238,7 @@ async def test_a_reader_that_is_slow_makes_the_upstream_wait() -> None:
         writer.close()
 
     async with talking(serve) as (client, url):
-        answer = await client.ask(endpoint(url, "x", ""), {}, b"")
+        answer = await client.ask(endpoint(url, "x", ""), [], b"")
         for _ in range(50):
             await asyncio.sleep(0.01)
         assert sent < size, "the whole answer must not pile up in memory"
@@ -251,9 +251,9 @@ async def test_addresses_that_cannot_be_reached() -> None:
     client.start()
     for base_url in ("http://127.0.0.1:1/v1", "ftp://x/v1", "no url", "http://[bad/v1"):
         with pytest.raises(CannotConnect):
-            await client.ask(endpoint(base_url, "x", ""), {}, b"")
+            await client.ask(endpoint(base_url, "x", ""), [], b"")
     with pytest.raises(CannotConnect):
-        await client.ask(endpoint("http://127.0.0.1:1/v1", "x", ""), {"authorization": "Bearer a\r\nb: c"}, b"")
+        await client.ask(endpoint("http://127.0.0.1:1/v1", "x", ""), [(b"authorization", b"Bearer a\r\nb: c")], b"")
     await client.close()
 
 
@@ -263,7 +263,7 @@ async def test_a_server_that_does_not_accept_runs_into_the_limit() -> None:
         full.listen(0)
         client = UpstreamClient(0.05)
         address = endpoint(f"http://127.0.0.1:{full.getsockname()[1]}/v1", "x", "")
-        asking = asyncio.gather(*(client.ask(address, {}, b"") for _ in range(8)))
+        asking = asyncio.gather(*(client.ask(address, [], b"") for _ in range(8)))
         with pytest.raises(ConnectTimedOut):
             await asking
         await client.close()
