@@ -2,7 +2,8 @@
 
 Method: one Node mock upstream on this machine; wrk with one thread, against one gateway at a time, the order the same
 in every round; figures are medians over the rounds. Nothing is pinned to a core: client, gateway and mock share the
-machine, as they would for a user who tries it.
+machine, as they would for a user who tries it. Ours stores what it captures while it is measured; before the next
+gateway's turn it has stored all of it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import tempfile
 import time
 from datetime import UTC, datetime
 from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -25,12 +27,13 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench.gateway.peers import HERE, ROOT, Bench, Target
+from bench.gateway.peers import HERE, ROOT, Bench, Target, until
 from gateway.core.ports import free_port
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
 SECONDS = int(os.environ.get("BENCH_SECONDS", "5"))
 FIRST_BYTES = 200
+PACED, GAP_MS = 20, 10
 LOADS = {"1": (1, False), "16": (16, False), "64": (64, False), "stream": (16, True)}
 
 Figures = dict[str, dict[str, list[dict[str, float]]]]
@@ -53,13 +56,14 @@ def main() -> None:
                     figures[target.name][name].append(wrk(target, connections, stream))
                     if target is ours and name == "64":
                         memory["rss_loaded_mb"] = max(memory.get("rss_loaded_mb", 0), ours.rss_mb())
+                until(target.settled, f"{target.name}'s writer")
             console.print(f"round {number + 1} of {ROUNDS} done")
         time.sleep(5)
         memory["rss_after_mb"] = ours.rss_mb()
-        added = first_byte_added_ms(upstream, ours)
+        times = stream_times(upstream, ours)
         start = median(bench.start_s(free_port()) for _ in range(3))
     console.print(_table(figures))
-    result = _keys(figures) | {"ttfb_added_ms": added, "start_s": start} | memory
+    result = _keys(figures) | times | {"start_s": start} | memory
     result = {name: round(value, 3) for name, value in result.items()}
     _write(result, figures)
     print(json.dumps(result))
@@ -80,39 +84,40 @@ def wrk(target: Target, connections: int, stream: bool) -> dict[str, float]:
     return found | {"per_s": found["requests"] / found["seconds"]}
 
 
-def first_byte_added_ms(upstream: Target, ours: Target) -> float:
-    """By how much the first byte of a stream comes later through us: medians, the two asked in turn."""
-    times: dict[str, list[float]] = {upstream.name: [], ours.name: []}
-    for _ in range(FIRST_BYTES):
+def stream_times(upstream: Target, ours: Target) -> dict[str, float]:
+    """What a stream costs through us, the two asked in turn: by how much its first byte comes later (medians), and
+    how evenly its pieces come, those of the upstream leaving every 10 ms (median and 99th percentile of the gaps)."""
+    first: dict[str, list[float]] = {upstream.name: [], ours.name: []}
+    gaps: dict[str, list[float]] = {upstream.name: [], ours.name: []}
+    for number in range(FIRST_BYTES):
         for target in (upstream, ours):
-            times[target.name].append(_first_byte_ms(target))
-    return median(times[ours.name]) - median(times[upstream.name])
+            first[target.name].append(_arrivals_ms(target, gap_ms=0)[0])
+            if number < PACED:
+                arrivals = _arrivals_ms(target, gap_ms=GAP_MS)
+                gaps[target.name] += [later - sooner for sooner, later in pairwise(arrivals)]
+    result = {"ttfb_added_ms": median(first[ours.name]) - median(first[upstream.name])}
+    for name, target in (("gap", ours), ("gap_upstream", upstream)):
+        found = sorted(gaps[target.name])
+        result |= {f"{name}_p50_ms": median(found), f"{name}_p99_ms": found[int(len(found) * 0.99)]}
+    return result
 
 
-def _first_byte_ms(target: Target) -> float:
+def _arrivals_ms(target: Target, gap_ms: int) -> list[float]:
+    """When pieces of a stream's body arrived, counted from sending the request."""
     host, _, port = target.url.split("/")[2].partition(":")
-    body = target.body(stream=True).encode()
-    lines = [f"{name}: {value}" for name, value in target.all_headers().items()]
-    head = "\r\n".join(
-        [
-            "POST /v1/chat/completions HTTP/1.1",
-            f"host: {host}",
-            f"content-length: {len(body)}",
-            "connection: close",
-            *lines,
-        ]
-    )
+    body = target.body(stream=True, gap_ms=gap_ms).encode()
+    lines = [f"host: {host}", f"content-length: {len(body)}", "connection: close"]
+    lines += [f"{name}: {value}" for name, value in target.all_headers().items()]
+    head = "\r\n".join(["POST /v1/chat/completions HTTP/1.1", *lines])
+    arrivals: list[float] = []
     with socket.create_connection((host, int(port))) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         began = time.perf_counter()
         connection.sendall(head.encode() + b"\r\n\r\n" + body)
-        received = b""
-        while b"data: " not in received:
-            received += connection.recv(65536)
-        taken = time.perf_counter() - began
-        while connection.recv(65536):
-            pass
-    return taken * 1e3
+        while received := connection.recv(65536):
+            if b"data: " in received:
+                arrivals.append((time.perf_counter() - began) * 1e3)
+    return arrivals
 
 
 def _keys(figures: Figures) -> dict[str, float]:

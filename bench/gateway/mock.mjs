@@ -1,4 +1,5 @@
-// The upstream of the bench: node mock.mjs PORT. Answers a chat completion at once, or as a stream of 20 chunks.
+// The upstream of the bench: node mock.mjs PORT. Answers a chat completion at once, or as a stream of 20 chunks; with
+// "user":"gap:10" in the body one chunk every 10 ms.
 import { createServer } from "node:http";
 
 const id = "chatcmpl-bench";
@@ -25,12 +26,23 @@ const chunks = [
 ];
 const end = `data: ${JSON.stringify({ id, object: "chat.completion.chunk", created: 1, model: "gpt-4o", choices: [], usage })}\n\ndata: [DONE]\n\n`;
 
+const slowly = (response, pieces, gap) => {
+  const timer = setInterval(() => {
+    response.write(pieces.shift());
+    if (pieces.length) return;
+    clearInterval(timer);
+    response.end();
+  }, gap);
+};
+
 createServer((request, response) => {
   let body = "";
   request.on("data", (piece) => (body += piece));
   request.on("end", () => {
     if (body.includes('"stream":true')) {
       response.writeHead(200, { "content-type": "text/event-stream" });
+      const gap = Number(/"user":"gap:(\d+)"/.exec(body)?.[1]);
+      if (gap) return slowly(response, [...chunks, end], gap);
       for (const piece of chunks) response.write(piece);
       response.end(end);
     } else {

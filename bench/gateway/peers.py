@@ -28,18 +28,24 @@ READY_S = 90.0
 
 @dataclass
 class Target:
-    """Something that answers chat completions. `pids`: the processes that a call passes through."""
+    """Something that answers chat completions.
+
+    `pids`: the processes that a call passes through. `settled`: whether it has done what calls left to do after them.
+    """
 
     name: str
     url: str
     headers: dict[str, str] = field(default_factory=dict)
     model: str = "gpt-4o"
     pids: Sequence[int] = ()
+    settled: Callable[[], bool] = lambda: True
 
-    def body(self, stream: bool) -> str:
+    def body(self, stream: bool, gap_ms: int = 0) -> str:
         message = "Where is my parcel? I ordered it nine days ago and have heard nothing since. " * 2
         fields = {"model": self.model, "messages": [{"role": "user", "content": message}]}
-        return json.dumps(fields | ({"stream": True} if stream else {}), separators=(",", ":"))
+        fields |= {"stream": True} if stream else {}
+        fields |= {"user": f"gap:{gap_ms}"} if gap_ms else {}
+        return json.dumps(fields, separators=(",", ":"))
 
     def all_headers(self) -> dict[str, str]:
         return {"content-type": "application/json"} | self.headers
@@ -113,7 +119,14 @@ class Bench:
         state = json.loads((home / "state.json").read_text())
         pids = [child["pid"] for child in state["children"] if child["name"] == "gateway"]
         key = {"authorization": f"Bearer {made.stdout.decode().strip()}"}
-        return answering(Target("stepdown", f"http://127.0.0.1:{port}/v1/chat/completions", key, pids=pids))
+
+        def settled() -> bool:
+            page = httpx.get(f"http://127.0.0.1:{port}/metrics").text
+            waiting = next(line for line in page.splitlines() if line.startswith("stepdown_spool_waiting_bytes "))
+            return float(waiting.split()[1]) == 0
+
+        url = f"http://127.0.0.1:{port}/v1/chat/completions"
+        return answering(Target("stepdown", url, key, pids=pids, settled=settled))
 
     def start_s(self, port: int) -> float:
         """Seconds from starting the gateway alone to its first answer, its database being there."""
