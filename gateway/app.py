@@ -59,7 +59,7 @@ class Gateway(FastAPI):
         self.snapshots = SnapshotHolder(chosen.route_refresh_s)
         self.spool = Spool(chosen.spool_dir)
         self.translator = TranslatorProcess(self.snapshots)
-        self._client = UpstreamClient(chosen.connect_timeout_s)
+        self._client = UpstreamClient(chosen.connect_timeout_s, chosen.upstream_connections)
         upstreams = Upstreams(self._client, self.translator)
         self._relay = Relay(chosen, self.snapshots, self.spool, self._client, upstreams)
         super().__init__(lifespan=_lifespan, **options)
@@ -75,7 +75,7 @@ class Gateway(FastAPI):
 
     def health(self) -> Health:
         """What the gateway says of its own state."""
-        return health(self.snapshots, self.translator, self.spool)
+        return health(self.snapshots, self.translator, self.spool, self._relay.upstreams_resting)
 
     async def open(self) -> None:
         """Starts what works in the background."""
@@ -128,7 +128,7 @@ async def _metrics() -> Response:
 
 async def _readyz(app: Gateway) -> Response:
     state = app.health()
-    return JSONResponse(state.model_dump(), status_code=200 if state.ready else 503)
+    return JSONResponse(state.model_dump(mode="json"), status_code=200 if state.ready else 503)
 
 
 async def _dashboard(path: str) -> Response:

@@ -9,14 +9,18 @@ from gateway.admin.schemas.health import Health
 from gateway.capture import status
 from gateway.capture.spool import Spool
 from gateway.core.settings import settings
+from gateway.proxy.resting import Resting
 from gateway.proxy.translator import TranslatorProcess
 from gateway.routing.refresh import SnapshotHolder
+from gateway.routing.snapshot import NamedUpstream
 
 
-def health(snapshots: SnapshotHolder, translator: TranslatorProcess, spool: Spool) -> Health:
+def health(snapshots: SnapshotHolder, translator: TranslatorProcess, spool: Spool, resting: Resting) -> Health:
     """The state now."""
     age = snapshots.age_s
     note = status.read(settings().spool_dir)
+    upstreams = snapshots.current.upstreams if snapshots.current is not None else []
+    failing = [upstream for upstream in upstreams if resting.in_trouble(upstream.spec.id)]
     return Health(
         ready=snapshots.current is not None and (translator.ready or not translator.wanted),
         database="reachable" if snapshots.failure is None else f"unreachable: {snapshots.failure}",
@@ -26,7 +30,8 @@ def health(snapshots: SnapshotHolder, translator: TranslatorProcess, spool: Spoo
         not_captured=spool.lost,
         writer="not running" if note is None else f"waiting: {note.failure}" if note.failure else "working",
         waiting_bytes=note.waiting_bytes if note else None,
-        problems=[*_database(snapshots), *_capture(spool), *_writer(note)],
+        resting=[upstream.spec.id for upstream in failing],
+        problems=[*_database(snapshots), *_upstreams(failing), *_capture(spool), *_writer(note)],
     )
 
 
@@ -34,6 +39,14 @@ def _database(snapshots: SnapshotHolder) -> list[str]:
     if snapshots.failure is None:
         return []
     return [f"PostgreSQL does not answer ({snapshots.failure}). Calls are relayed and captured meanwhile."]
+
+
+def _upstreams(failing: list[NamedUpstream]) -> list[str]:
+    return [
+        f"Upstream {upstream.name} fails again and again. Where a route has fallbacks they answer, and a call tries it "
+        "now and then."
+        for upstream in failing
+    ]
 
 
 def _capture(spool: Spool) -> list[str]:

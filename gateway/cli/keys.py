@@ -17,9 +17,13 @@ Project = Annotated[str, typer.Option("--project", "-p", help="Name of the proje
 def create(
     name: Annotated[str, typer.Option("--name", "-n", help="What the key is for.")] = "cli",
     project: Project = "default",
+    max_concurrent: Annotated[
+        int | None, typer.Option("--max-concurrent", min=1, help="Calls under way at once; any number by default.")
+    ] = None,
 ) -> None:
     """Make a key. It is printed once, alone on standard output, and never again."""
-    made = call("POST", f"/api/projects/{project_id(project)}/keys", {"name": name})
+    wish = {"name": name, "max_concurrent": max_concurrent}
+    made = call("POST", f"/api/projects/{project_id(project)}/keys", wish)
     typer.echo(f"Key {name!r} of project {project!r}; it is not shown again:", err=True)
     typer.echo(made["key"])
 
@@ -33,7 +37,8 @@ def list_keys(project: Project = "default") -> None:
         typer.echo(f"Project {project!r} has no keys: {hint}.", err=True)
     for key in keys:
         state = f"revoked {key['revoked_at'][:10]}" if key["revoked_at"] else "active"
-        typer.echo(f"{key['id']}  {key['prefix']}…  {state:<18} {key['name']}")
+        most = f"  (at most {key['max_concurrent']} calls at once)" if key["max_concurrent"] else ""
+        typer.echo(f"{key['id']}  {key['prefix']}…  {state:<18} {key['name']}{most}")
 
 
 @app.command()

@@ -12,6 +12,15 @@ OVERHEAD = Histogram("stepdown_overhead_seconds", "Our own part of a call's time
 LATENCY = Histogram("stepdown_latency_seconds", "From the request's last byte to the answer's.", buckets=_SECONDS)
 IN_FLIGHT = Gauge("stepdown_calls_in_flight", "Calls being answered now.")
 FALLBACKS = Counter("stepdown_student_fallbacks", "Calls meant for a student that the upstream answered.", ["reason"])
+UPSTREAM_FALLBACKS = Counter(
+    "stepdown_upstream_fallbacks", "Upstreams passed over for the next one of the route, by reason.", ["reason"]
+)
+UPSTREAM_RETRIES = Counter(
+    "stepdown_upstream_retries", "Requests sent to the same upstream once more, by what had failed.", ["cause"]
+)
+UPSTREAM_RESTING = Gauge(
+    "stepdown_upstream_resting", "1 for an upstream that rests after failing, until it answers.", ["upstream", "id"]
+)
 HANGUPS = Counter("stepdown_client_hangups", "Clients that went away before their answer was whole.")
 CUTS = Counter("stepdown_upstream_cuts", "Answers that an upstream did not finish, by cause.", ["cause"])
 CAPTURE_LOST = Counter("stepdown_capture_lost", "Served calls whose record could not be written.")

@@ -39,9 +39,17 @@ class Settings(BaseSettings):
         None,
         description="File with the key that encrypts upstream credentials. Default: STEPDOWN_HOME/secrets/master.key.",
     )
-    connect_timeout_s: float = Field(10.0, description="Seconds to open a connection to an upstream.")
+    connect_timeout_s: float = Field(
+        10.0, description="Seconds until there is a connection to an upstream: name, socket and TLS, or a free one."
+    )
     first_byte_timeout_s: float = Field(120.0, description="Seconds to wait for an upstream's first byte.")
     idle_timeout_s: float = Field(120.0, description="Seconds between two pieces of an upstream's answer.")
+    total_timeout_s: float = Field(
+        3600.0, description="Seconds a call may take from its last request byte to its last answer byte, all told."
+    )
+    upstream_connections: int = Field(
+        0, ge=0, description="Most connections to one upstream's host from each gateway process; 0: any number."
+    )
     student_timeout_s: float = Field(
         20.0, description="Seconds a student may take to its first byte before the upstream answers instead."
     )

@@ -6,7 +6,7 @@ from gateway.models.calls import Blob, Call, SpoolCursor
 from gateway.models.datasets import Dataset, DatasetRow, DatasetVersion
 from gateway.models.evaluations import Evaluation, EvaluationOutput
 from gateway.models.money import LedgerEntry, Price
-from gateway.models.routing import Deployment, Route, RouteRevision, Student, Upstream
+from gateway.models.routing import Deployment, Route, RouteFallback, RouteRevision, Student, Upstream
 from gateway.models.runs import Checkpoint, Rollout, Run, RunEvent, RunStep
 from gateway.models.tasks import Rubric, Task
 
@@ -27,6 +27,7 @@ __all__ = [
     "Project",
     "Rollout",
     "Route",
+    "RouteFallback",
     "RouteRevision",
     "Rubric",
     "Run",

@@ -30,5 +30,6 @@ class ApiKey(Base):
     prefix: Mapped[str]
     hash: Mapped[bytes] = mapped_column(unique=True)
     capture: Mapped[str] = mapped_column(default="full")  # full | metadata | off
+    max_concurrent: Mapped[int | None]  # calls under way at once, in each gateway process; None: any number
     created_at: Mapped[CreatedAt]
     revoked_at: Mapped[datetime | None]

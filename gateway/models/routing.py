@@ -90,6 +90,18 @@ class Route(Base):
     created_at: Mapped[CreatedAt]
 
 
+class RouteFallback(Base):
+    """A further upstream of a route, asked where those before it give no answer. `position` orders them, from 0."""
+
+    __tablename__ = "route_fallback"
+
+    route_id: Mapped[uuid.UUID] = mapped_column(ForeignKey("route.id", ondelete="CASCADE"), primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True)
+    project_id: Mapped[ProjectId]
+    upstream_id: Mapped[uuid.UUID] = mapped_column(ForeignKey("upstream.id"))
+    upstream_model: Mapped[str | None]  # None: the alias itself
+
+
 class RouteRevision(Base):
     """A numbered change of a route, never changed. Rolling back appends the previous one again."""
 

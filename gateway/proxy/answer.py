@@ -26,14 +26,17 @@ def encoding_of(response: Answer) -> str | None:
     return encoding if encoding not in ("", "identity") else None
 
 
-async def relay(call: Call, response: Answer, send: Send, strip_usage: bool) -> None:
-    """Passes the answer on and records it. Raises what reading raises when it breaks off."""
+async def relay(call: Call, response: Answer, send: Send, strip_usage: bool, hold: bool = False) -> None:
+    """Passes the answer on and records it. Raises what reading raises when it breaks off.
+
+    `hold`: somebody else may still be asked, so the headers too wait for the first piece of the body.
+    """
     call.status, call.encoding = response.status, encoding_of(response)
     headers = to_client(response.headers, call.own_headers())
     if response.header(b"content-length") and not is_stream(response):
         await _whole(call, response, send, headers)
     else:
-        await _pieces(call, response, send, headers, strip_usage)
+        await _pieces(call, response, send, headers, strip_usage, hold)
 
 
 async def _whole(call: Call, response: Answer, send: Send, headers: Headers) -> None:
@@ -45,24 +48,31 @@ async def _whole(call: Call, response: Answer, send: Send, headers: Headers) -> 
     await send_whole(send, response.status, headers, b"".join(call.pieces))
 
 
-async def _pieces(call: Call, response: Answer, send: Send, headers: Headers, strip_usage: bool) -> None:
+async def _pieces(call: Call, response: Answer, send: Send, headers: Headers, strip_usage: bool, hold: bool) -> None:
     """An answer of unknown length, each piece as it comes; the last one, or [DONE], after the record."""
     events = is_stream(response)
     done = DoneWatch() if events else None
     rewriter = Rewriter(strip_usage) if events and strip_usage else None
     if events:
         headers.append((b"x-accel-buffering", b"no"))
+    begin = await response.piece() if hold else b""
     call.begun = True
     call.watch.await_more()
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
-    await send_pieces(call, response, send, done, rewriter)
+    await send_pieces(call, response, send, done, rewriter, begin)
 
 
 async def send_pieces(
-    call: Call, response: Answer, send: Send, done: DoneWatch | None, rewriter: Rewriter | None
+    call: Call,
+    response: Answer,
+    send: Send,
+    done: DoneWatch | None,
+    rewriter: Rewriter | None,
+    begin: bytes = b"",
 ) -> None:
-    """Sends the body from here to its end, headers being out already."""
-    while piece := await response.piece():
+    """Sends the body from here to its end, headers being out already. `begin` was read, but not sent."""
+    while piece := begin or await response.piece():
+        begin = b""
         ended = response.ended
         if call.recorded:
             call.watch.await_more()

@@ -14,12 +14,13 @@ from gateway.capture.tally import tokens_in
 from gateway.core import metrics
 from gateway.core.ids import new_id
 from gateway.providers.usage import usage_of
+from gateway.proxy.client import TooLate
 from gateway.proxy.headers import ClientHeaders, Headers, header_value
 from gateway.proxy.plain import PlainRequest
 from gateway.proxy.watch import Watch
 from gateway.proxy.wire import ChatRequest
 from gateway.routing.policy import Decision
-from gateway.routing.snapshot import KeyInForce
+from gateway.routing.snapshot import Asked, KeyInForce
 
 HUNG_UP = 499
 """Recorded where the client went away before there was a status."""
@@ -29,14 +30,14 @@ _MODES = ("off", "metadata", "full")
 class Call:
     """One call.
 
-    `begun`: the client was sent something. `encoding`: the answer's content-encoding. `fallback_reason`: why a
-    student that was meant to answer does not.
+    `begun`: the client was sent something. `encoding`: the answer's content-encoding. `asked`: the upstream that is
+    asked, or was asked last. `fallback_reason`: why those that were meant to answer before do not.
     """
 
     __slots__ = (
-        "_spool", "begun", "cut", "decision", "encoding", "fallback_reason", "first_ns", "headers", "id", "key",
-        "last_ns", "mode", "pieces", "received_ns", "recorded", "request", "sent_ns", "served_by", "started_ns",
-        "status", "wait_ns", "watch",
+        "_spool", "asked", "begun", "cut", "decision", "encoding", "fallback_reason", "first_ns", "headers", "id",
+        "key", "last_ns", "mode", "pieces", "received_ns", "recorded", "request", "sent_ns", "served_by",
+        "started_ns", "status", "wait_ns", "watch",
     )  # fmt: skip
 
     def __init__(
@@ -57,6 +58,7 @@ class Call:
         self.request = request
         self.mode = capture_mode(mode, key.capture, headers.capture, request.capture)
         self.decision: Decision | None = None
+        self.asked: Asked | None = None
         self.fallback_reason: str | None = None
         self.served_by = "gateway"
         self.status = HUNG_UP
@@ -69,6 +71,10 @@ class Call:
         self.encoding: str | None = None
         self.watch = watch
         self._spool = spool
+
+    def asks(self, asked: Asked) -> None:
+        """This upstream is to answer."""
+        self.served_by, self.asked = "upstream", asked
 
     def sent(self) -> None:
         """The request leaves for whoever answers."""
@@ -91,6 +97,12 @@ class Call:
         self.encoding = None
         self.pieces = []
 
+    def too_late(self) -> TooLate:
+        """Which limit passed."""
+        if self.watch.expired == "total":
+            return TooLate("upstream_total_timeout")
+        return TooLate("upstream_idle_timeout" if self.begun or self.first_ns else "upstream_timeout")
+
     def own_headers(self) -> Headers:
         """The headers that we add to an answer."""
         headers = [(b"x-stepdown-request-id", str(self.id).encode()), (b"x-stepdown-served-by", self._server())]
@@ -100,11 +112,11 @@ class Call:
         return headers
 
     def _server(self) -> bytes:
-        if self.decision is None or self.served_by == "gateway":
-            return b"gateway"
-        if self.served_by == "student" and self.decision.student is not None:
+        if self.served_by == "student" and self.decision is not None and self.decision.student is not None:
             return header_value(f"student:{self.decision.student.name}")
-        return header_value(f"upstream:{self.decision.route.upstream.name}")
+        if self.served_by == "upstream" and self.asked is not None:
+            return header_value(f"upstream:{self.asked.upstream.name}")
+        return b"gateway"
 
     def record(self, error: str | None = None) -> None:
         """Appends the call to the spool, once. To be called before the last byte of the answer leaves."""
@@ -125,6 +137,7 @@ class Call:
         decision, request = self.decision, self.request
         usage, finish_reason = (None, None) if self.mode == "full" else self._summary()
         route = decision.route if decision else None
+        asked = self.asked if self.served_by == "upstream" else None
         student = decision.student if decision and self.served_by == "student" else None
         return Envelope(
             id=self.id,
@@ -135,7 +148,7 @@ class Call:
             task_id=decision.task_id if decision else None,
             task_slug=request.task_slug,
             served_by=self.served_by,
-            upstream_id=route.upstream.spec.id if route and self.served_by == "upstream" else None,
+            upstream_id=asked.upstream.spec.id if asked else None,
             student_id=student.id if student else None,
             route_revision_id=route.revision.id if route and route.revision else None,
             fallback_reason=self.fallback_reason,
@@ -151,7 +164,7 @@ class Call:
             overhead_ns=latency - waited,
             usage=usage,
             finish_reason=finish_reason,
-            upstream_model=route.upstream_model if route else None,
+            upstream_model=asked.model if asked else None,
             endpoint=request.name,
         )
 

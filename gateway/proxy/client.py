@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from gateway.core.errors import StepdownError
 from gateway.proxy.headers import Headers
 from gateway.proxy.http1 import Answer, CannotConnect, Connection, ConnectTimedOut, UpstreamError, head_of
+from gateway.proxy.places import NoneFree, Origin, Places
 
 KEEP_S = 15.0
 """Seconds an idle connection is kept: servers close theirs after some more."""
@@ -49,17 +50,16 @@ def endpoint(base_url: str, path: str, query: str) -> Address:
     return Address(host, port, tls, authority, f"{parts.path.rstrip('/')}/{path}" + (f"?{query}" if query else ""))
 
 
-Origin = tuple[str, int, bool]
-
-
 class UpstreamClient:
     """Sends a body somewhere and gives back the open answer, its body untouched as it came.
 
-    Limits the time to connect; who calls limits the rest.
+    Limits the time until there is a connection; who calls limits the rest. `most`: connections to one host and port
+    at once, 0 for any number.
     """
 
-    def __init__(self, connect_s: float) -> None:
+    def __init__(self, connect_s: float, most: int = 0) -> None:
         self._connect_s = connect_s
+        self._places = Places(most)
         self._idle: dict[Origin, list[Connection]] = {}
         self._origin_of: dict[Connection, Origin] = {}
         self._tls: ssl.SSLContext | None = None
@@ -84,10 +84,10 @@ class UpstreamClient:
         except ValueError as error:
             raise CannotConnect(f"the request cannot be sent: {error}") from error
         origin = (address.host, address.port, address.tls)
-        connection = self._waiting(origin) or await self._connect(origin)
+        connection = self._free(origin) or await self._connect(origin)
         return await connection.ask(head, body)
 
-    def _waiting(self, origin: Origin) -> Connection | None:
+    def _free(self, origin: Origin) -> Connection | None:
         """The connection that was used last: the others may then grow old and be closed."""
         idle = self._idle.get(origin)
         while idle:
@@ -97,30 +97,53 @@ class UpstreamClient:
         return None
 
     async def _connect(self, origin: Origin) -> Connection:
-        host, port, tls = origin
+        host, _, tls = origin
         if not host:
             raise CannotConnect("its base URL is no http or https URL")
         if tls and self._tls is None:
             self._tls = ssl.create_default_context()
+        queued = False
         try:
             async with asyncio.timeout(self._connect_s):
-                _, connection = await asyncio.get_running_loop().create_connection(
-                    lambda: Connection(self._released, self._closed), host, port, ssl=self._tls if tls else None
-                )
+                while not self._places.take(origin):
+                    queued = True
+                    await self._places.freed(origin)
+                    if (free := self._free(origin)) is not None:
+                        return free
+                queued = False
+                return await self._open(origin)
         except TimeoutError as error:
+            if queued:
+                raise NoneFree(f"its {self._places.most} connections were in use") from error
             raise ConnectTimedOut(f"no connection within {self._connect_s:g} s") from error
         except OSError as error:
             raise CannotConnect(str(error)) from error
+
+    async def _open(self, origin: Origin) -> Connection:
+        """A new connection, in the place that was taken for it."""
+        host, port, tls = origin
+        try:
+            _, connection = await asyncio.get_running_loop().create_connection(
+                lambda: Connection(self._released, self._closed), host, port, ssl=self._tls if tls else None
+            )
+        except BaseException:
+            self._places.give(origin)
+            raise
         self._origin_of[connection] = origin
         return connection
 
     def _released(self, connection: Connection) -> None:
         if connection.usable:
-            self._idle.setdefault(self._origin_of[connection], []).append(connection)
+            origin = self._origin_of[connection]
+            self._idle.setdefault(origin, []).append(connection)
+            self._places.wake(origin)
 
     def _closed(self, connection: Connection) -> None:
         origin = self._origin_of.pop(connection, None)
-        idle = self._idle.get(origin) if origin else None
+        if origin is None:
+            return
+        self._places.give(origin)
+        idle = self._idle.get(origin)
         if idle and connection in idle:
             idle.remove(connection)
 
@@ -132,19 +155,38 @@ class UpstreamClient:
         self.start()
 
 
+class TooLate(TimeoutError):
+    """A limit of ours passed while somebody was asked. `code` is one of `_TOO_LATE`."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+_TOO_LATE = {
+    "upstream_timeout": ("did not answer in time", "STEPDOWN_FIRST_BYTE_TIMEOUT_S"),
+    "upstream_idle_timeout": ("fell silent in the middle of its answer", "STEPDOWN_IDLE_TIMEOUT_S"),
+    "upstream_total_timeout": ("had not finished when the call's time was over", "STEPDOWN_TOTAL_TIMEOUT_S"),
+}
+
+
 def failure(error: Exception, name: str, address: Address) -> StepdownError:
     """What to tell a client whose upstream could not be asked: 504 for slow, 502 for unreachable or broken."""
     where = f"Upstream {name} ({address.origin})"
+    if isinstance(error, NoneFree):
+        return StepdownError(
+            504, "upstream_connections_busy", f"{where}: {error}, and none became free in time.",
+            hint="Raise STEPDOWN_UPSTREAM_CONNECTIONS, or send less at once.",
+        )  # fmt: skip
     if isinstance(error, ConnectTimedOut):
         return StepdownError(
             504, "upstream_connect_timeout", f"{where} did not accept a connection in time.",
             hint="Check its address, or raise STEPDOWN_CONNECT_TIMEOUT_S.",
         )  # fmt: skip
     if isinstance(error, TimeoutError):
-        return StepdownError(
-            504, "upstream_timeout", f"{where} did not answer in time.",
-            hint="Try again, or raise STEPDOWN_FIRST_BYTE_TIMEOUT_S.",
-        )  # fmt: skip
+        code = error.code if isinstance(error, TooLate) else "upstream_timeout"
+        what, setting = _TOO_LATE[code]
+        return StepdownError(504, code, f"{where} {what}.", hint=f"Try again, or raise {setting}.")
     if isinstance(error, CannotConnect):
         return StepdownError(
             502, "upstream_unreachable", f"{where} cannot be reached: {error}.",

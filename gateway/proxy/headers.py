@@ -53,6 +53,11 @@ class ClientHeaders:
         if dropped:
             self.forward = [(n, v) for n, v in self.forward if n not in dropped]
 
+    @property
+    def repeatable(self) -> bool:
+        """Whether the client says that the same request, sent twice, runs once."""
+        return any(name == b"idempotency-key" for name, _ in self.forward)
+
     def _read(self, name: bytes, value: str) -> None:
         if name == b"authorization":
             scheme, _, token = value.partition(" ")

@@ -19,6 +19,8 @@ from gateway.routing.request import RequestView
 class _Head(msgspec.Struct):
     model: Any = None
     stream: Any = None
+    previous_response_id: Any = None
+    conversation: Any = None
 
 
 _head = msgspec.json.Decoder(_Head)
@@ -32,7 +34,7 @@ class PlainRequest(RequestView):
     """A request with what can be told of it. `model` is empty where none is named, or the body is not ours to read:
     whether it is a good request is for the upstream to say."""
 
-    __slots__ = ("_clear", "endpoint", "method", "model", "raw", "stream", "wants_usage")
+    __slots__ = ("_clear", "_refers", "endpoint", "method", "model", "raw", "stream", "wants_usage")
 
     def __init__(self, method: str, endpoint: str, raw: bytes, kind: str, encoding: str | None, limit: int) -> None:
         super().__init__({})
@@ -40,6 +42,7 @@ class PlainRequest(RequestView):
         self.endpoint = endpoint
         self.raw = raw
         self.wants_usage = True
+        self._refers = False
         self._clear = _clear(raw, encoding, limit) if encoding else raw
         if kind.startswith("multipart/form-data"):
             found = _FORM_MODEL.search(self._clear)
@@ -49,6 +52,12 @@ class PlainRequest(RequestView):
             head = _read(self._clear)
             self.model = head.model if isinstance(head.model, str) else ""
             self.stream = head.stream is True
+            self._refers = head.previous_response_id is not None or head.conversation is not None
+
+    @property
+    def portable(self) -> bool:
+        """No: a question about what one provider has stored, or one that names no model."""
+        return self.method == "POST" and bool(self.model) and not self._refers
 
     @property
     def name(self) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import unquote
 
@@ -18,15 +19,17 @@ from gateway.core import metrics
 from gateway.core.errors import StepdownError
 from gateway.core.settings import Settings
 from gateway.proxy import student
-from gateway.proxy.answer import Send, relay, send_whole
+from gateway.proxy.answer import Send, send_whole
+from gateway.proxy.attempts import Attempts
 from gateway.proxy.body import Receive, read_body
 from gateway.proxy.call import Call
-from gateway.proxy.client import FAILURES, UpstreamClient
+from gateway.proxy.client import FAILURES, TooLate, UpstreamClient
 from gateway.proxy.headers import ClientHeaders
 from gateway.proxy.models import models_answer, models_list
 from gateway.proxy.paths import CHAT, MODELS
 from gateway.proxy.plain import PlainRequest
 from gateway.proxy.resting import Resting
+from gateway.proxy.slots import Slots
 from gateway.proxy.upstream import Upstreams
 from gateway.proxy.watch import Watchman
 from gateway.proxy.wire import ChatRequest
@@ -36,6 +39,8 @@ from gateway.routing.snapshot import KeyInForce, StudentInForce
 
 log = logging.getLogger(__name__)
 _METHODS = frozenset(("GET", "POST", "PUT", "PATCH", "DELETE"))
+_PATIENCE = 2
+_RETRY_SOON = ((b"retry-after", b"1"),)
 _INTERNAL = StepdownError(
     500, "internal_error", "The gateway failed on this call.", hint="Its log has the reason beside the call's id."
 )
@@ -50,12 +55,16 @@ class Relay:
         self._limit = settings.max_body_mb * 1_000_000
         self._mode = "full" if settings.capture else "off"
         self._student_timeout_s = settings.student_timeout_s
-        self._resting = Resting(settings.student_timeout_s)
+        self._resting = Resting(_PATIENCE, settings.student_timeout_s)
         self._snapshots = snapshots
         self._spool = spool
         self._client = client
         self._upstreams = upstreams
-        self.watchman = Watchman(settings.first_byte_timeout_s, settings.idle_timeout_s, settings.hangup != "drain")
+        self._attempts = Attempts(upstreams)
+        self._slots = Slots()
+        self.watchman = Watchman(
+            settings.first_byte_timeout_s, settings.idle_timeout_s, settings.total_timeout_s, settings.hangup != "drain"
+        )
         metrics.IN_FLIGHT.set_function(lambda: len(self.watchman))
 
     async def __call__(self, scope: Any, endpoint: str, receive: Receive, send: Send) -> None:
@@ -72,7 +81,12 @@ class Relay:
                 await self._call(scope, key, headers, endpoint, receive, send)
         except StepdownError as error:
             metrics.REFUSED.labels(error.code).inc()
-            await send_json(send, error.status, error.openai_body())
+            await send_json(send, error.status, error.openai_body(), _RETRY_SOON if error.status == 429 else ())
+
+    @property
+    def upstreams_resting(self) -> Resting:
+        """Which upstreams rest, by id."""
+        return self._attempts.resting
 
     def _key(self, headers: ClientHeaders) -> KeyInForce:
         snapshot = self._snapshots.current
@@ -113,6 +127,9 @@ class Relay:
             request.header_task = headers.task
         else:
             request = PlainRequest(scope["method"], endpoint, body, headers.kind, headers.encoding, self._limit)
+        limited = key.max_concurrent is not None
+        if limited:
+            self._slots.take(key)
         watch = self.watchman.begin(receive)
         call = Call(key, headers, request, spool=self._spool, mode=self._mode, watch=watch)
         try:
@@ -130,6 +147,8 @@ class Relay:
             await self._refuse(call, _INTERNAL, send)
         finally:
             self.watchman.end(watch)
+            if limited:
+                self._slots.give(key)
 
     async def _answer(self, call: Call, query: str, send: Send) -> None:
         project, request = call.key.project, call.request
@@ -146,12 +165,7 @@ class Relay:
             call.not_answered()
         if call.fallback_reason is not None:
             metrics.FALLBACKS.labels(call.fallback_reason).inc()
-        call.served_by = "upstream"
-        response, strip_usage = await self._upstreams.ask(call, decision.route, query)
-        try:
-            await relay(call, response, send, strip_usage)
-        finally:
-            response.close()
+        await self._attempts.answer(call, query, send)
 
     async def _by_student(self, call: Call, named: StudentInForce, send: Send) -> str | None:
         """None when the student has answered, else why the upstream has to."""
@@ -162,10 +176,10 @@ class Relay:
             reason = await student.answer(call, named, self._client, send, self._student_timeout_s)
         except asyncio.CancelledError:
             if not call.begun:
-                self._resting.unanswered(engine)
+                self._resting.failed(engine)
             raise
         if reason == "student_timeout":
-            self._resting.unanswered(engine)
+            self._resting.failed(engine)
         else:
             self._resting.answered(engine)
         return reason
@@ -184,7 +198,7 @@ class Relay:
         if not call.begun:
             await self._refuse(call, self._upstreams.failure(call, error), send)
             return
-        call.cut = "upstream_idle_timeout" if isinstance(error, TimeoutError) else "upstream_cut"
+        call.cut = error.code if isinstance(error, TooLate) else "upstream_cut"
         call.record(error=f"{call.cut}: {error or type(error).__name__}")
         metrics.CUTS.labels(call.cut).inc()
         log.warning("call %s: the answer of its %s broke off: %r", call.id, call.served_by, error)
@@ -194,7 +208,7 @@ class Relay:
         if call.watch.expired or call.watch.gone:
             call.watch.task.uncancel()
         if call.watch.expired:
-            await self._broken(call, TimeoutError(), send)
+            await self._broken(call, call.too_late(), send)
             return
         call.cut = "client_hangup" if call.watch.gone else "gateway_shutdown"
         call.record(error=call.cut)
@@ -202,9 +216,9 @@ class Relay:
             raise asyncio.CancelledError
 
 
-async def send_json(send: Send, status: int, body: object) -> None:
+async def send_json(send: Send, status: int, body: object, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
     """Sends an answer of our own."""
-    await send_whole(send, status, [(b"content-type", b"application/json")], msgspec.json.encode(body))
+    await send_whole(send, status, [(b"content-type", b"application/json"), *headers], msgspec.json.encode(body))
 
 
 def _is_answered(endpoint: str, method: str) -> bool:

@@ -8,24 +8,30 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import closing
+from random import uniform
 from typing import Any, Protocol
 from urllib.parse import quote
 from uuid import UUID
 
 import msgspec
 
+from gateway.core import metrics
 from gateway.core.errors import StepdownError
 from gateway.providers.spec import UpstreamSpec
 from gateway.proxy.call import Call
 from gateway.proxy.client import FAILURES, Address, UpstreamClient, endpoint, failure
 from gateway.proxy.headers import ClientHeaders, Headers
-from gateway.proxy.http1 import Answer
+from gateway.proxy.http1 import Answer, BrokenOff, CannotConnect
 from gateway.proxy.paths import CHAT, MODELS
-from gateway.routing.snapshot import NamedUpstream, RouteInForce
+from gateway.routing.snapshot import Asked, NamedUpstream, RouteInForce
 
 log = logging.getLogger(__name__)
 
 _REFUSED = (400, 422)
+_PAUSE_S = (0.05, 0.15)
+_REPEATABLE = ("GET", "PUT", "DELETE")
+_ACCOUNT = (b"openai-organization", b"openai-project")
+"""Headers about the client's account with the first upstream: no business of another one, which would refuse them."""
 _LIST_S = 10.0
 _IN_PATHS = "%/:@!$&'()*+,;=~"  # escapes included: a path is passed on as it was sent
 
@@ -80,29 +86,52 @@ class Upstreams:
     def failure(self, call: Call, error: Exception) -> StepdownError:
         """What to tell the client whose upstream could not be asked."""
         assert call.decision is not None
-        upstream = call.decision.route.upstream
+        upstream = call.asked.upstream if call.asked else call.decision.route.upstream
         return failure(error, upstream.name, self._url(upstream, call.request.endpoint, ""))
 
-    async def ask(self, call: Call, route: RouteInForce, query: str) -> tuple[Answer, bool]:
-        """The open response, and whether the usage in its stream was our wish, to be stripped."""
-        request, spec = call.request, route.upstream.spec
-        url = self._url(route.upstream, request.endpoint, query)
-        asks = request.stream and not request.wants_usage and spec.id not in self._without_usage
-        body, encoded, asked = request.outgoing(route.upstream_model, ask_usage=asks)
-        headers = self._headers(call, spec, encoded)
-        call.sent()
-        response = await self._client.ask(url, headers, body, request.method)
-        if not asked or response.status not in _REFUSED:
-            return response, asked
+    async def ask(self, call: Call, asked: Asked, query: str, retry: bool) -> tuple[Answer, bool]:
+        """The open response, and whether the usage in its stream was our wish, to be stripped.
+
+        `retry`: nobody else is there to be asked, so a connection that could not be made is tried once more. Raises
+        StepdownError where it cannot be asked at all, what `client.FAILURES` names where it failed.
+        """
+        request, spec = call.request, asked.upstream.spec
+        url = self._url(asked.upstream, request.endpoint, query)
+        wish = request.stream and not request.wants_usage and spec.id not in self._without_usage
+        body, encoded, wished = request.outgoing(asked.model, ask_usage=wish)
+        response = await self._send(call, url, self._headers(call, asked, encoded), body, retry)
+        if not wished or response.status not in _REFUSED:
+            return response, wished
         # Nothing has run. Was it our wish that was refused? The app must not pay for that: ask as it asked.
         response.close()
-        body, encoded, _ = request.outgoing(route.upstream_model, ask_usage=False)
+        body, encoded, _ = request.outgoing(asked.model, ask_usage=False)
         call.not_answered()
-        call.sent()
-        response = await self._client.ask(url, self._headers(call, spec, encoded), body)
+        response = await self._send(call, url, self._headers(call, asked, encoded), body, retry)
         if response.status not in _REFUSED:
             self._without_usage.add(spec.id)
         return response, False
+
+    async def _send(self, call: Call, url: Address, headers: Headers, body: bytes, retry: bool) -> Answer:
+        """Sends once; once more only where nothing can have run, or where it may run twice.
+
+        A connection that broke after the request was written tells nothing, but that an unused one was closed is
+        commonplace: there what is repeatable is repeated.
+        """
+        call.sent()
+        try:
+            return await self._client.ask(url, headers, body, call.request.method)
+        except CannotConnect:
+            if not retry:
+                raise
+            metrics.UPSTREAM_RETRIES.labels("connect").inc()
+            await asyncio.sleep(uniform(*_PAUSE_S))
+        except BrokenOff as error:
+            if not (call.headers.repeatable or (error.stale and call.request.method in _REPEATABLE)):
+                raise
+            metrics.UPSTREAM_RETRIES.labels("disconnect").inc()
+        call.not_answered()
+        call.sent()
+        return await self._client.ask(url, headers, body, call.request.method)
 
     async def models(self, route: RouteInForce | None, headers: ClientHeaders) -> list[dict[str, Any]]:
         """The models that a route's upstream lists; none where it cannot say."""
@@ -120,10 +149,12 @@ class Upstreams:
             return []
         return [model for model in found if isinstance(model, dict)]
 
-    def _headers(self, call: Call, spec: UpstreamSpec, encoded: bool) -> Headers:
-        if spec.kind != "litellm":
-            return call.headers.to_upstream(spec.api_key, call.request.stream, encoded)
-        headers = call.headers.to_upstream("", call.request.stream, encoded)
-        route = call.decision.route if call.decision else None
-        named = route.upstream_model if route else None
-        return headers + self._translator.headers(spec, named or spec.model or call.request.model)
+    def _headers(self, call: Call, asked: Asked, encoded: bool) -> Headers:
+        spec = asked.upstream.spec
+        translated = spec.kind == "litellm"
+        headers = call.headers.to_upstream("" if translated else spec.api_key, call.request.stream, encoded)
+        if call.decision is not None and asked is not call.decision.route.upstreams[0]:
+            headers = [header for header in headers if header[0] not in _ACCOUNT]
+        if translated:
+            headers += self._translator.headers(spec, asked.model or spec.model or call.request.model)
+        return headers

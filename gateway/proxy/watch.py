@@ -9,30 +9,36 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from time import monotonic
-from typing import Any
+from typing import Any, Literal
 
 from gateway.core import metrics
 
 TICK_S = 0.05
+_NEVER = float("inf")
 Receive = Callable[[], Awaitable[Any]]
 
 
 class Watch:
     """One call under watch, answered by the task that began it.
 
-    `gone`: the client went away. `expired`: a limit passed, and the task was cancelled for it. `answered`: all that
-    the client can want has come; many go then, and cancelling would cost the upstream's connection for nothing.
+    `gone`: the client went away. `expired`: the limit that passed, for which the task was cancelled: `silence`, for
+    the next byte, or `total`. `answered`: all that the client can want has come; many go then, and cancelling would
+    cost the upstream's connection for nothing.
     """
 
-    __slots__ = ("_receive", "_watchman", "answered", "deadline", "expired", "gone", "listener", "since", "task")
+    __slots__ = (
+        "_receive", "_watchman", "answered", "deadline", "ends", "expired", "gone", "listener", "since", "task",
+    )  # fmt: skip
 
     def __init__(self, watchman: Watchman, receive: Receive) -> None:
         task = asyncio.current_task()
         assert task is not None
         self.task: asyncio.Task[Any] = task
         self.since = monotonic()
-        self.deadline = float("inf")
-        self.gone = self.expired = self.answered = False
+        self.ends = self.since + watchman.total_s
+        self.deadline = _NEVER
+        self.gone = self.answered = False
+        self.expired: Literal["silence", "total"] | None = None
         self.listener: asyncio.Task[None] | None = None
         self._receive = receive
         self._watchman = watchman
@@ -44,6 +50,11 @@ class Watch:
     def await_more(self) -> None:
         """From now on counts the limit between two pieces."""
         self.deadline = monotonic() + self._watchman.idle_s
+
+    def go_on(self) -> None:
+        """Takes back the cancelling: the call goes on, elsewhere."""
+        self.task.uncancel()
+        self.expired, self.deadline = None, _NEVER
 
     async def listen(self) -> None:
         """Waits for the client to go."""
@@ -64,9 +75,10 @@ class Watchman:
     read to its end for the record, and goes nowhere.
     """
 
-    def __init__(self, first_byte_s: float, idle_s: float, abort: bool) -> None:
+    def __init__(self, first_byte_s: float, idle_s: float, total_s: float, abort: bool) -> None:
         self.first_byte_s = first_byte_s
         self.idle_s = idle_s
+        self.total_s = total_s
         self.abort = abort
         self._watches: set[Watch] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -100,7 +112,7 @@ class Watchman:
         for watch in self._watches:
             if watch.listener is None and now - watch.since >= TICK_S:
                 watch.listener = asyncio.create_task(watch.listen())
-            if now > watch.deadline and not watch.expired:
-                watch.expired = True
+            if watch.expired is None and (now > watch.deadline or now > watch.ends):
+                watch.expired = "total" if now > watch.ends else "silence"
                 watch.task.cancel()
         self.start()

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +21,7 @@ from gateway.providers.spec import UpstreamSpec
 from gateway.routing.repository import fetch_in_force
 from gateway.routing.snapshot import (
     PREFIX,
+    Asked,
     KeyInForce,
     NamedUpstream,
     ProjectInForce,
@@ -92,7 +94,7 @@ class SnapshotHolder:
 
     def _build(self, state: dict[str, list[dict[str, Any]]]) -> Snapshot:
         upstreams = {row["id"]: self._upstream(row) for row in state["upstreams"]}
-        revisions = _revisions(state)
+        revisions, fallbacks = _revisions(state), _fallbacks(state, upstreams)
         projects: dict[UUID, ProjectInForce] = {}
 
         def project(row: dict[str, Any]) -> ProjectInForce:
@@ -110,8 +112,7 @@ class SnapshotHolder:
                 id=UUID(row["id"]),
                 alias=row["alias"],
                 task_id=task_id,
-                upstream=upstreams[row["upstream_id"]],
-                upstream_model=row["upstream_model"],
+                upstreams=(Asked(upstreams[row["upstream_id"]], row["upstream_model"]), *fallbacks.get(row["id"], ())),
                 revision=revisions.get(row["revision_id"]),
             )
             if task_id:
@@ -119,7 +120,9 @@ class SnapshotHolder:
         keys = {}
         for row in state["keys"]:
             digest = _bytes(row["hash"])
-            keys[digest[:PREFIX]] = KeyInForce(UUID(row["id"]), digest, row["capture"], project(row))
+            keys[digest[:PREFIX]] = KeyInForce(
+                UUID(row["id"]), digest, row["capture"], project(row), row["max_concurrent"]
+            )
         return Snapshot(keys, projects)
 
     def _upstream(self, row: dict[str, Any]) -> NamedUpstream:
@@ -148,6 +151,14 @@ class SnapshotHolder:
 
 def _bytes(hexadecimal: str) -> bytes:
     return bytes.fromhex(hexadecimal.removeprefix("\\x"))
+
+
+def _fallbacks(state: dict[str, list[dict[str, Any]]], upstreams: dict[str, NamedUpstream]) -> dict[str, list[Asked]]:
+    """What each route asks after its first upstream, in order."""
+    found: dict[str, list[Asked]] = {}
+    for row in sorted(state["fallbacks"], key=itemgetter("position")):
+        found.setdefault(row["route_id"], []).append(Asked(upstreams[row["upstream_id"]], row["upstream_model"]))
+    return found
 
 
 def _revisions(state: dict[str, list[dict[str, Any]]]) -> dict[str, RevisionInForce]:

@@ -29,6 +29,11 @@ class RequestView:
         return self._body
 
     @property
+    def portable(self) -> bool:
+        """Whether another provider could answer it as well as the first."""
+        return True
+
+    @property
     def task_slug(self) -> str | None:
         """The task as the app named it: by header, else in the metadata."""
         return self.header_task or self.metadata_task

@@ -24,8 +24,12 @@ def create_route(
     upstream_id: UUID,
     upstream_model: str | None = None,
     task_id: UUID | None = None,
+    fallbacks: Sequence[tuple[UUID, str | None]] = (),
 ) -> tuple[Route, RouteRevision]:
-    """A route in stage observe: the upstream answers everything. Raises StepdownError 404, 409."""
+    """A route in stage observe: the upstream answers everything. Raises StepdownError 404, 409, 422.
+
+    `fallbacks`: the upstreams asked where those before give no answer, each with the model's name there.
+    """
     if not repository.upstream_exists(session, project_id, upstream_id):
         raise not_found("upstream", upstream_id)
     if task_id is not None and not repository.task_exists(session, project_id, task_id):
@@ -43,7 +47,32 @@ def create_route(
         project_id=project_id, alias=alias, task_id=task_id, upstream_id=upstream_id, upstream_model=upstream_model
     )
     repository.add_route(session, route)
+    _set_fallbacks(session, route, fallbacks)
     return route, _append(session, route, stage="observe", share=0.0, reason="made")
+
+
+def change_fallbacks(
+    session: Session, project_id: UUID, route_id: UUID, fallbacks: Sequence[tuple[UUID, str | None]]
+) -> None:
+    """Replaces the upstreams that a route asks after its first. Raises StepdownError 404, 422."""
+    _set_fallbacks(session, _locked(session, project_id, route_id), fallbacks)
+
+
+def _set_fallbacks(session: Session, route: Route, fallbacks: Sequence[tuple[UUID, str | None]]) -> None:
+    asked = {(route.upstream_id, route.upstream_model)}
+    for upstream_id, model in fallbacks:
+        if not repository.upstream_exists(session, route.project_id, upstream_id):
+            raise not_found("upstream", upstream_id)
+        if (upstream_id, model) in asked:
+            raise StepdownError(
+                422,
+                "fallback_repeated",
+                f"Upstream {upstream_id} is asked for the same model twice.",
+                hint="Name each upstream once, or again with another model.",
+                param="fallbacks",
+            )
+        asked.add((upstream_id, model))
+    repository.set_fallbacks(session, route, fallbacks)
 
 
 def add_revision(

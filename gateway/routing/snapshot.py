@@ -49,15 +49,30 @@ class NamedUpstream:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """An upstream as a route asks it. `model`: the name to ask for there; None: the one that the app sent."""
+
+    upstream: NamedUpstream
+    model: str | None = None
+
+
+@dataclass(frozen=True)
 class RouteInForce:
-    """How one (alias, task) is answered. `task_id` None: every other call of the alias."""
+    """How one (alias, task) is answered. `task_id` None: every other call of the alias.
+
+    `upstreams` are asked in turn until one answers; there is always a first.
+    """
 
     id: UUID
     alias: str
     task_id: UUID | None
-    upstream: NamedUpstream
-    upstream_model: str | None
+    upstreams: tuple[Asked, ...]
     revision: RevisionInForce | None
+
+    @property
+    def upstream(self) -> NamedUpstream:
+        """The one that is asked first."""
+        return self.upstreams[0].upstream
 
 
 @dataclass
@@ -85,6 +100,8 @@ class KeyInForce:
     hash: bytes
     capture: str
     project: ProjectInForce
+    max_concurrent: int | None = None
+    """Calls that may be under way at once; None: any number."""
 
 
 @dataclass(frozen=True)
@@ -103,4 +120,10 @@ class Snapshot:
     @property
     def needs_translator(self) -> bool:
         """Whether some route leads to an upstream that litellm must translate for."""
-        return any(r.upstream.spec.kind == "litellm" for p in self.projects.values() for r in p.routes.values())
+        return any(upstream.spec.kind == "litellm" for upstream in self.upstreams)
+
+    @property
+    def upstreams(self) -> list[NamedUpstream]:
+        """Every upstream that some route leads to, once."""
+        routes = [route for project in self.projects.values() for route in project.routes.values()]
+        return list({a.upstream.spec.id: a.upstream for route in routes for a in route.upstreams}.values())

@@ -10,8 +10,8 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.admin.schemas.common import Named
-from gateway.admin.schemas.routing import DeploymentOut, RevisionOut, RouteOut, StudentOut
-from gateway.models import Deployment, Route, RouteRevision, Student, Task, Upstream
+from gateway.admin.schemas.routing import DeploymentOut, FallbackOut, RevisionOut, RouteOut, StudentOut
+from gateway.models import Deployment, Route, RouteFallback, RouteRevision, Student, Task, Upstream
 
 
 def _revision(row: RouteRevision | None, student: str | None) -> RevisionOut | None:
@@ -42,6 +42,7 @@ async def routes(db: AsyncSession, project_id: UUID) -> list[RouteOut]:
         .where(Route.project_id == project_id)
         .order_by(Route.alias, Task.name.asc().nulls_last())
     )
+    fallbacks = await _fallbacks(db, project_id)
     return [
         RouteOut(
             id=route.id,
@@ -49,11 +50,26 @@ async def routes(db: AsyncSession, project_id: UUID) -> list[RouteOut]:
             task=Named(id=route.task_id, name=task) if route.task_id and task else None,
             upstream=Named(id=route.upstream_id, name=upstream),
             upstream_model=route.upstream_model,
+            fallbacks=fallbacks.get(route.id, []),
             revision=_revision(revision, student),
             created_at=route.created_at,
         )
         for route, upstream, task, revision, student in await db.execute(query)
     ]
+
+
+async def _fallbacks(db: AsyncSession, project_id: UUID) -> dict[UUID, list[FallbackOut]]:
+    query = (
+        select(RouteFallback, Upstream.name)
+        .join(Upstream, Upstream.id == RouteFallback.upstream_id)
+        .where(RouteFallback.project_id == project_id)
+        .order_by(RouteFallback.position)
+    )
+    found: dict[UUID, list[FallbackOut]] = {}
+    for row, name in await db.execute(query):
+        out = FallbackOut(upstream=Named(id=row.upstream_id, name=name), upstream_model=row.upstream_model)
+        found.setdefault(row.route_id, []).append(out)
+    return found
 
 
 async def route_exists(db: AsyncSession, project_id: UUID, route_id: UUID) -> bool:

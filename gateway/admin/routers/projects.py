@@ -8,7 +8,7 @@ from fastapi import status
 
 from gateway.admin.edge import Database, ProjectId, admin_router
 from gateway.admin.repository import access as repository
-from gateway.admin.schemas.access import KeyCreated, KeyIn, KeyOut, ProjectIn, ProjectOut
+from gateway.admin.schemas.access import KeyCreated, KeyIn, KeyOut, KeyPatch, ProjectIn, ProjectOut
 from gateway.admin.schemas.common import Created
 from gateway.core.errors import StepdownError
 from gateway.keys import service as keys
@@ -45,9 +45,18 @@ async def list_keys(project_id: ProjectId, db: Database) -> list[KeyOut]:
 @router.post("/{project_id}/keys", status_code=status.HTTP_201_CREATED)
 async def create_key(project_id: ProjectId, body: KeyIn, db: Database) -> KeyCreated:
     """A gateway key. It is shown in this answer and never again."""
-    row, key = await db.run_sync(lambda session: keys.create_key(session, project_id, body.name, body.capture))
+    row, key = await db.run_sync(lambda session: keys.create_key(session, project_id, **body.model_dump()))
     await db.commit()
     return KeyCreated(id=row.id, key=key)
+
+
+@router.patch("/{project_id}/keys/{key_id}")
+async def change_key(project_id: ProjectId, key_id: UUID, body: KeyPatch, db: Database) -> KeyOut:
+    """Changes what is given."""
+    fields = body.model_dump(exclude_unset=True)
+    row = await db.run_sync(lambda session: keys.change_key(session, project_id, key_id, **fields))
+    await db.commit()
+    return KeyOut.model_validate(row)
 
 
 @router.delete("/{project_id}/keys/{key_id}", status_code=status.HTTP_204_NO_CONTENT)

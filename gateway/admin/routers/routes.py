@@ -11,6 +11,8 @@ from gateway.admin.edge import Database, ProjectId, admin_router
 from gateway.admin.repository import routing as repository
 from gateway.admin.schemas.routing import (
     DeploymentOut,
+    FallbackIn,
+    FallbacksIn,
     RevisionIn,
     RevisionNumber,
     RevisionOut,
@@ -37,9 +39,22 @@ async def list_routes(project_id: ProjectId, db: Database) -> list[RouteOut]:
 @router.post("/routes", status_code=status.HTTP_201_CREATED)
 async def create_route(project_id: ProjectId, body: RouteIn, db: Database) -> RouteCreated:
     """A route in stage `observe`: the upstream answers everything."""
-    route, revision = await db.run_sync(lambda session: routing.create_route(session, project_id, **body.model_dump()))
+    given = body.model_dump() | {"fallbacks": _pairs(body.fallbacks)}
+    route, revision = await db.run_sync(lambda session: routing.create_route(session, project_id, **given))
     await db.commit()
     return RouteCreated(id=route.id, revision=revision.number)
+
+
+@router.put("/routes/{route_id}/fallbacks", status_code=status.HTTP_204_NO_CONTENT)
+async def set_fallbacks(project_id: ProjectId, route_id: UUID, body: FallbacksIn, db: Database) -> None:
+    """Replaces the upstreams that are asked, in this order, where those before give no answer."""
+    chosen = _pairs(body.fallbacks)
+    await db.run_sync(lambda session: routing.change_fallbacks(session, project_id, route_id, chosen))
+    await db.commit()
+
+
+def _pairs(fallbacks: list[FallbackIn]) -> list[tuple[UUID, str | None]]:
+    return [(each.upstream_id, each.upstream_model or None) for each in fallbacks]
 
 
 @router.get("/routes/{route_id}/revisions")

@@ -44,6 +44,15 @@ class ProjectOut(Shape):
 class KeyIn(Input):
     name: str = Field(min_length=1, max_length=100)
     capture: Literal["full", "metadata", "off"] = "full"
+    max_concurrent: int | None = Field(
+        None, ge=1, description="Calls under way at once, in each gateway process; unset: any number."
+    )
+
+
+class KeyPatch(Input):
+    """What may change of a key. A field left out stays as it is."""
+
+    max_concurrent: int | None = Field(None, ge=1, description="null: any number.")
 
 
 class KeyOut(Shape):
@@ -53,6 +62,7 @@ class KeyOut(Shape):
     name: str
     prefix: str
     capture: str = Field(description="full, metadata or off")
+    max_concurrent: int | None
     created_at: datetime
     revoked_at: datetime | None
 

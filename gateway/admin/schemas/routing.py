@@ -84,6 +84,19 @@ class UpstreamOut(Shape):
     created_at: datetime
 
 
+class FallbackIn(Input):
+    """An upstream that is asked where those before it give no answer."""
+
+    upstream_id: UUID
+    upstream_model: str | None = Field(None, description="What it calls the model; unset: the alias.")
+
+
+class FallbacksIn(Input):
+    """Every further upstream of a route, in the order in which they are asked."""
+
+    fallbacks: list[FallbackIn] = Field(max_length=8)
+
+
 class RouteIn(Input):
     """How calls of one (alias, task) are answered."""
 
@@ -91,6 +104,14 @@ class RouteIn(Input):
     upstream_id: UUID
     upstream_model: str | None = Field(None, description="What the upstream calls it; unset: the alias.")
     task_id: UUID | None = Field(None, description="Unset: every call of the alias that no other route takes.")
+    fallbacks: list[FallbackIn] = Field(
+        [], max_length=8, description="Asked in turn where the upstream gives no answer."
+    )
+
+
+class FallbackOut(Shape):
+    upstream: Named
+    upstream_model: str | None
 
 
 class RouteCreated(Shape):
@@ -134,6 +155,7 @@ class RouteOut(Shape):
     task: Named | None
     upstream: Named
     upstream_model: str | None
+    fallbacks: list[FallbackOut]
     revision: RevisionOut | None
     created_at: datetime
 

@@ -7,6 +7,7 @@ from gateway.routing.repository.changes import (
     ready_deployment,
     revisions,
     route_of,
+    set_fallbacks,
     task_exists,
     upstream_exists,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "ready_deployment",
     "revisions",
     "route_of",
+    "set_fallbacks",
     "task_exists",
     "upstream_exists",
     "upstream_spec",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import select
+from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from gateway.models import Deployment, Route, RouteRevision, Task, Upstream
+from gateway.models import Deployment, Route, RouteFallback, RouteRevision, Task, Upstream
 
 
 def upstream_exists(session: Session, project_id: UUID, upstream_id: UUID) -> bool:
@@ -43,6 +43,18 @@ def revisions(session: Session, route_id: UUID) -> Sequence[RouteRevision]:
 
 def add_route(session: Session, route: Route) -> None:
     session.add(route)
+    session.flush()
+
+
+def set_fallbacks(session: Session, route: Route, chosen: Sequence[tuple[UUID, str | None]]) -> None:
+    """Puts (upstream, model's name there) in the place of the route's fallbacks, in this order."""
+    session.execute(delete(RouteFallback).where(RouteFallback.route_id == route.id))
+    session.add_all(
+        RouteFallback(
+            route_id=route.id, position=i, project_id=route.project_id, upstream_id=upstream_id, upstream_model=model
+        )
+        for i, (upstream_id, model) in enumerate(chosen)
+    )
     session.flush()
 
 

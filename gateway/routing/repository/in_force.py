@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -14,13 +13,13 @@ from sqlalchemy.orm import Session
 from gateway.core.clock import now
 from gateway.core.errors import not_found
 from gateway.core.secretbox import unseal
-from gateway.models import ApiKey, Deployment, Price, Route, RouteRevision, Student, Task, Upstream
+from gateway.models import ApiKey, Deployment, Price, Route, RouteFallback, RouteRevision, Student, Task, Upstream
 from gateway.providers.spec import Prices, UpstreamSpec
 
 
 def _rows(name: str, query: Any) -> ColumnElement[Any]:
     # Ordered, so that equal states give equal texts.
-    inner = query.order_by(query.selected_columns[0]).subquery(name)
+    inner = query.order_by(*query.selected_columns[:2]).subquery(name)
     whole_rows = func.json_agg(func.row_to_json(literal_column(name)))
     return select(func.coalesce(whole_rows, literal_column("'[]'"))).select_from(inner).scalar_subquery()
 
@@ -28,7 +27,7 @@ def _rows(name: str, query: Any) -> ColumnElement[Any]:
 def _in_force() -> Any:
     """One row, one column: everything the snapshot holds as one JSON text, so that a look is one round trip."""
     parts: dict[str, Any] = {
-        "keys": select(ApiKey.id, ApiKey.project_id, ApiKey.hash, ApiKey.capture).where(
+        "keys": select(ApiKey.id, ApiKey.project_id, ApiKey.hash, ApiKey.capture, ApiKey.max_concurrent).where(
             or_(ApiKey.revoked_at.is_(None), ApiKey.revoked_at > func.now())
         ),
         "upstreams": select(
@@ -38,6 +37,9 @@ def _in_force() -> Any:
         "routes": select(
             Route.id, Route.project_id, Route.alias, Route.task_id, Route.upstream_id, Route.upstream_model,
             Route.revision_id,
+        ),
+        "fallbacks": select(
+            RouteFallback.route_id, RouteFallback.position, RouteFallback.upstream_id, RouteFallback.upstream_model
         ),
         "revisions": select(
             RouteRevision.id, RouteRevision.number, RouteRevision.stage, RouteRevision.share,
@@ -96,52 +98,3 @@ def upstream_spec(session: Session, project_id: UUID, upstream_id: UUID, model: 
         api_key=unseal(row.credential) if row.credential else "",
         prices=prices_of(session, row, now()),
     )
-
-
-def upstream_exists(session: Session, project_id: UUID, upstream_id: UUID) -> bool:
-    """Whether the project has this upstream."""
-    query = select(Upstream.id).where(Upstream.id == upstream_id, Upstream.project_id == project_id)
-    return session.scalar(query) is not None
-
-
-def task_exists(session: Session, project_id: UUID, task_id: UUID) -> bool:
-    """Whether the project has this task."""
-    return session.scalar(select(Task.id).where(Task.id == task_id, Task.project_id == project_id)) is not None
-
-
-def route_of(session: Session, project_id: UUID, alias: str, task_id: UUID | None) -> Route | None:
-    """The route of exactly this alias and task."""
-    query = select(Route).where(
-        Route.project_id == project_id, Route.alias == alias, Route.task_id.is_not_distinct_from(task_id)
-    )
-    return session.scalars(query).one_or_none()
-
-
-def add_route(session: Session, route: Route) -> None:
-    session.add(route)
-    session.flush()
-
-
-def lock_route(session: Session, project_id: UUID, route_id: UUID) -> Route | None:
-    """The route, locked, so that two changes at once get two numbers."""
-    query = select(Route).where(Route.id == route_id, Route.project_id == project_id)
-    return session.scalars(query.with_for_update()).one_or_none()
-
-
-def revisions(session: Session, route_id: UUID) -> Sequence[RouteRevision]:
-    """A route's revisions in order."""
-    query = select(RouteRevision).where(RouteRevision.route_id == route_id).order_by(RouteRevision.number)
-    return session.scalars(query).all()
-
-
-def add_revision(session: Session, revision: RouteRevision) -> None:
-    session.add(revision)
-    session.flush()
-
-
-def ready_deployment(session: Session, student_id: UUID) -> Deployment | None:
-    """An engine that answers as this student now."""
-    query = select(Deployment).where(
-        Deployment.student_id == student_id, Deployment.wanted, Deployment.state == "ready"
-    )
-    return session.scalars(query.order_by(Deployment.id.desc()).limit(1)).one_or_none()

@@ -50,6 +50,18 @@ async def test_a_key_is_shown_once_and_revoked(api: httpx.AsyncClient) -> None:
     assert (await api.get(path)).json()[0]["revoked_at"] is not None
 
 
+async def test_how_many_calls_a_key_may_have_under_way(api: httpx.AsyncClient) -> None:
+    path = f"/api/projects/{await project(api)}/keys"
+    made = (await api.post(path, json={"name": "app", "max_concurrent": 3})).json()
+    assert (await api.get(path)).json()[0]["max_concurrent"] == 3
+    key = f"{path}/{made['id']}"
+    assert (await api.patch(key, json={})).json()["max_concurrent"] == 3
+    assert (await api.patch(key, json={"max_concurrent": None})).json()["max_concurrent"] is None
+    assert (await api.patch(key, json={"max_concurrent": 0})).status_code == 400
+    assert (await api.post(path, json={"name": "app"})).status_code == 201
+    assert (await api.get(path)).json()[0]["max_concurrent"] is None
+
+
 async def test_a_credential_is_sealed_and_never_returned(api: httpx.AsyncClient) -> None:
     path = f"/api/projects/{await project(api)}/upstreams"
     made = await api.post(path, json=OPENAI)

@@ -61,6 +61,36 @@ async def test_a_route_is_made_once(api: httpx.AsyncClient, world: World) -> Non
     assert (await api.post(path, json=body | {"upstream_id": str(world.student.id)})).status_code == 404
 
 
+async def test_fallbacks_are_set_in_order(api: httpx.AsyncClient, world: World) -> None:
+    project = f"/api/projects/{world.project.id}"
+    new = {"name": "spare", "base_url": "http://spare/v1"}
+    spare = (await api.post(f"{project}/upstreams", json=new)).json()["id"]
+    asked = [
+        {"upstream_id": spare, "upstream_model": "claude"},
+        {"upstream_id": str(world.upstream.id), "upstream_model": "gpt-mini"},
+        {"upstream_id": spare, "upstream_model": None},
+    ]
+    path = f"{project}/routes/{world.route.id}/fallbacks"
+    assert (await api.put(path, json={"fallbacks": asked})).status_code == 204
+    shown = (await route_now(api, world))["fallbacks"]
+    assert [(f["upstream"]["id"], f["upstream_model"]) for f in shown] == [tuple(each.values()) for each in asked]
+    assert (await api.put(path, json={"fallbacks": asked[::-1][:1]})).status_code == 204
+    assert [f["upstream"]["name"] for f in (await route_now(api, world))["fallbacks"]] == ["spare"]
+
+    twice = await api.put(path, json={"fallbacks": [asked[0], asked[0]]})
+    assert (twice.status_code, twice.json()["error"]["code"]) == (422, "fallback_repeated")
+    itself = await api.put(path, json={"fallbacks": [{"upstream_id": str(world.upstream.id)}]})
+    assert itself.json()["error"]["code"] == "fallback_repeated", "the route asks it first already"
+    unknown = await api.put(path, json={"fallbacks": [{"upstream_id": str(world.student.id)}]})
+    assert unknown.status_code == 404
+    assert len((await route_now(api, world))["fallbacks"]) == 1
+
+    made = {"alias": "mini", "upstream_id": str(world.upstream.id), "fallbacks": asked[:1]}
+    assert (await api.post(f"{project}/routes", json=made)).status_code == 201
+    assert (await api.put(path, json={"fallbacks": []})).status_code == 204
+    assert (await route_now(api, world))["fallbacks"] == []
+
+
 async def test_students_with_their_engine(api: httpx.AsyncClient, world: World) -> None:
     students = (await api.get(f"/api/projects/{world.project.id}/students")).json()
     assert [(row["name"], row["deployment"]["state"]) for row in students] == [("support-triage-v1", "ready")]
@@ -99,13 +129,14 @@ async def test_no_row_of_another_project_is_reached(api: httpx.AsyncClient, worl
         "external": {"name": "x", "candidate": "grpo", "results": {str(world.student.id): True}},
         "revisions": {"stage": "observe", "share": 0, "reason": "x"},
         "runs": {"config": {}},
+        "fallbacks": {"fallbacks": []},
     }
     asked = 0
     for template, operations in document()["paths"].items():
         if template.count("{") < 2:
             continue
         for method in operations:
-            body = bodies.get(template.rsplit("/", 1)[-1], {}) if method in ("post", "patch") else None
+            body = bodies.get(template.rsplit("/", 1)[-1], {}) if method in ("post", "put", "patch") else None
             response = await api.request(method, template.format(**ids), json=body)
             assert response.status_code == 404, f"{method} {template}: {response.status_code} {response.text[:200]}"
             asked += 1

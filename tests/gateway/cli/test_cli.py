@@ -109,7 +109,12 @@ def test_a_key_is_shown_once_works_and_is_revoked(stack: Installation) -> None:
     assert made.returncode == 0, made.stderr
     key = made.stdout.strip()
     eventually(lambda: stack.get("/v1/models", key) == 200)
+    assert stack.run("keys", "create", "--name", "busy", "--max-concurrent", "5").returncode == 0
+    assert stack.run("keys", "create", "--max-concurrent", "0").returncode == 2
     listed = stack.run("keys", "list").stdout
+    assert "at most 5 calls at once" in listed
+    assert stack.run("keys", "revoke", listed.split()[0]).returncode == 0
+    listed = listed.partition("\n")[2]
     assert "shop" in listed
     assert key not in listed
     assert stack.run("keys", "revoke", listed.split()[0]).returncode == 0

@@ -185,14 +185,14 @@ def test_a_hanging_student_is_passed_by_after_two_calls(impatient: World, engine
 
 def test_one_call_tries_a_resting_student_again() -> None:
     time = [0.0]
-    resting = Resting(20.0, clock=lambda: time[0])
-    resting.unanswered("a")
+    resting = Resting(2, 20.0, clock=lambda: time[0])
+    resting.failed("a")
     assert not resting.rests("a")
-    resting.unanswered("a")
+    resting.failed("a")
     assert [resting.rests("a"), resting.rests("b")] == [True, False]
     time[0] = 5.0
     assert [resting.rests("a"), resting.rests("a")] == [False, True], "one tries, the others wait for what it finds"
-    resting.unanswered("a")
+    resting.failed("a")
     time[0] = 19.0
     assert resting.rests("a"), "longer than the first time"
     time[0] = 20.0

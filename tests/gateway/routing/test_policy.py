@@ -12,7 +12,7 @@ from gateway.core.ids import new_id
 from gateway.providers.spec import UpstreamSpec
 from gateway.routing.policy import decide, within_share
 from gateway.routing.request import RequestView
-from gateway.routing.snapshot import NamedUpstream, ProjectInForce, RevisionInForce, RouteInForce, StudentInForce
+from gateway.routing.snapshot import Asked, NamedUpstream, ProjectInForce, RevisionInForce, RouteInForce, StudentInForce
 from gateway.tasks.fingerprint import fingerprint
 
 PROJECT, TASK, OTHER = new_id(), new_id(), new_id()
@@ -33,7 +33,7 @@ def route(alias: str, task_id: UUID | None = None, **revision: Any) -> RouteInFo
     student = StudentInForce(new_id(), "s", MANIFEST, "http://engine/v1")
     values = {"id": new_id(), "number": 1, "stage": "live", "share": 1.0, "student": student} | revision
     in_force = RevisionInForce(**values) if task_id == TASK else None
-    return RouteInForce(new_id(), alias, task_id, NamedUpstream(name, spec), None, in_force)
+    return RouteInForce(new_id(), alias, task_id, (Asked(NamedUpstream(name, spec)),), in_force)
 
 
 def project(*routes: RouteInForce) -> ProjectInForce:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from gateway.core.db import async_engine, dispose_async, session_scope
 from gateway.core.settings import settings
+from gateway.keys.service import change_key
 from gateway.models import Route, Upstream
 from gateway.routing.refresh import SnapshotHolder
 from gateway.routing.repository import upstream_spec
+from gateway.routing.service import change_fallbacks
 from tests.gateway.world import UPSTREAM_KEY, add_student, seed
 
 
@@ -59,6 +61,36 @@ async def test_changes_are_seen_and_nothing_is_rebuilt_without_one(database: str
     assert holder.current is not None
     (project,) = holder.current.projects.values()
     assert project.aliases == ["new-name"]
+
+
+async def test_fallbacks_and_limits_reach_every_process(database: str) -> None:
+    rows, elsewhere = seed("http://u/v1", name="one"), seed("http://v/v1", name="two")
+    with session_scope() as session:  # the same project's, but of another name
+        session.execute(update(Upstream).where(Upstream.id == elsewhere.upstream_id).values(project_id=rows.project_id))
+    holders = [SnapshotHolder(60), SnapshotHolder(60)]
+
+    async def seen() -> list[tuple[list[tuple[str, str | None]], int | None]]:
+        found = []
+        for holder in holders:
+            assert await holder.refresh()
+            assert holder.current is not None
+            key = holder.current.key(rows.key)
+            assert key is not None
+            asked = key.project.routes["gpt-4o", None].upstreams
+            found.append(([(each.upstream.name, each.model) for each in asked], key.max_concurrent))
+        return found
+
+    assert await seen() == [([("one-frontier", None)], None)] * 2
+    with session_scope() as session:
+        route = session.scalars(select(Route).where(Route.project_id == rows.project_id)).one()
+        chosen = [(elsewhere.upstream_id, "b"), (rows.upstream_id, "c"), (elsewhere.upstream_id, "a")]
+        change_fallbacks(session, rows.project_id, route.id, chosen)
+        change_key(session, rows.project_id, rows.key_id, max_concurrent=4)
+    order = [("one-frontier", None), ("two-frontier", "b"), ("one-frontier", "c"), ("two-frontier", "a")]
+    assert await seen() == [(order, 4)] * 2
+    with session_scope() as session:
+        change_fallbacks(session, rows.project_id, route.id, chosen[::-1])
+    assert await seen() == [([order[0], *order[:0:-1]], 4)] * 2
 
 
 async def test_while_the_database_is_away_the_snapshot_stays(database: str, monkeypatch: pytest.MonkeyPatch) -> None:

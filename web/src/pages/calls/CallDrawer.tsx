@@ -60,7 +60,9 @@ function Detail({ call, taskLink }: { call: Call; taskLink: (task: string) => st
       </div>
       {call.error && <Note tone="bad">{call.error}</Note>}
       {call.fallback_reason && (
-        <Note tone="warn">The upstream answered instead of the student: {call.fallback_reason}</Note>
+        <Note tone="warn">
+          Answered by another than the route asks first: <span className="mono">{call.fallback_reason}</span>
+        </Note>
       )}
       <Facts items={factsOf(call)} />
       <Tabs
