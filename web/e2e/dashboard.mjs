@@ -108,6 +108,13 @@ try {
   await want("observe");
   done("and back");
 
+  await row.getByRole("button", { name: "Fallbacks" }).click();
+  await page.getByRole("button", { name: "Add a fallback" }).click();
+  await page.getByLabel("Model name there").fill("gpt-mini");
+  await page.getByRole("button", { name: "Put in force" }).click();
+  await row.getByText("gpt-mini").waitFor();
+  done("a fallback is set");
+
   await go("Tasks");
   await page.getByRole("link", { name: /Support tickets/ }).click();
   await page.getByRole("button", { name: "Start run" }).click();

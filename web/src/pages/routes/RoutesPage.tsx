@@ -1,18 +1,20 @@
 import { useQuery } from "@tanstack/react-query";
-import { History, Plus, Route as RouteIcon, Shuffle, Undo2 } from "lucide-react";
+import { History, LifeBuoy, Plus, Route as RouteIcon, Shuffle, Undo2 } from "lucide-react";
 import { useState } from "react";
 import type { Schemas } from "../../api/client";
 import { useProject } from "../../app/project";
-import { Button, Card, EmptyState, Failure, Loading, Page, Table } from "../../design";
+import { health } from "../../api/queries";
+import { Badge, Button, Card, EmptyState, Failure, Loading, Page, Table } from "../../design";
 import { ServedBy, Stage } from "../shared/badges";
 import { AddRoute } from "./AddRoute";
 import { ChangeRoute } from "./ChangeRoute";
+import { Fallbacks } from "./Fallbacks";
 import { RollBack } from "./RollBack";
 import { Revisions } from "./Revisions";
 import { ShareBar } from "./ShareBar";
 
 type Route = Schemas["RouteOut"];
-type Doing = { what: "add" } | { what: "change" | "back" | "history"; route: Route } | null;
+type Doing = { what: "add" } | { what: "change" | "fallbacks" | "back" | "history"; route: Route } | null;
 
 export function RoutesPage() {
   const { q } = useProject();
@@ -75,6 +77,13 @@ export function RoutesPage() {
                     </Button>
                     <Button
                       size="sm"
+                      icon={<LifeBuoy size={13} />}
+                      onClick={() => setDoing({ what: "fallbacks", route })}
+                    >
+                      Fallbacks
+                    </Button>
+                    <Button
+                      size="sm"
                       icon={<Undo2 size={13} />}
                       disabled={(route.revision?.number ?? 1) < 2}
                       onClick={() => setDoing({ what: "back", route })}
@@ -98,13 +107,24 @@ export function RoutesPage() {
       </Card>
       {doing?.what === "add" && <AddRoute onClose={done} />}
       {doing?.what === "change" && <ChangeRoute route={doing.route} onClose={done} />}
+      {doing?.what === "fallbacks" && <Fallbacks route={doing.route} onClose={done} />}
       {doing?.what === "back" && <RollBack route={doing.route} onClose={done} />}
       {doing?.what === "history" && <Revisions route={doing.route} onClose={done} />}
     </Page>
   );
 }
 
+function Rests() {
+  return (
+    <Badge tone="warn" title="It failed again and again. Fallbacks answer, and a call tries it now and then.">
+      rests
+    </Badge>
+  );
+}
+
 function Answered({ route }: { route: Route }) {
+  const { data: state } = useQuery(health);
+  const resting = new Set(state?.resting);
   const student = route.revision?.student;
   const share = route.revision?.share ?? 0;
   return (
@@ -112,6 +132,7 @@ function Answered({ route }: { route: Route }) {
       <span className="row wrap">
         {student && share > 0 && <ServedBy by="student" name={student.name} />}
         {share < 1 && <ServedBy by="upstream" name={route.upstream.name} />}
+        {resting.has(route.upstream.id) && <Rests />}
         {route.upstream_model && route.upstream_model !== route.alias && (
           <span className="dim" style={{ fontSize: 12 }}>
             as <span className="mono">{route.upstream_model}</span>
@@ -119,6 +140,18 @@ function Answered({ route }: { route: Route }) {
         )}
       </span>
       {student && <ShareBar share={share} />}
+      {route.fallbacks.length > 0 && (
+        <span className="row wrap dim" style={{ fontSize: 12 }}>
+          else
+          {route.fallbacks.map((one, i) => (
+            <span key={i} className="row">
+              {one.upstream.name}
+              {one.upstream_model && <span className="mono">{one.upstream_model}</span>}
+              {resting.has(one.upstream.id) && <Rests />}
+            </span>
+          ))}
+        </span>
+      )}
     </div>
   );
 }
