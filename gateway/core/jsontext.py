@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
 
 def decode(data: bytes) -> Any:
     """The value. Raises ValueError when it is not JSON."""
@@ -29,6 +31,15 @@ def encode(value: Any) -> bytes:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
         return json.dumps(joined(value), separators=(",", ":")).encode()
+
+
+def changed(data: bytes, **values: Any) -> bytes:
+    """A JSON object with some fields set; where it is clean the others keep their bytes. Raises ValueError."""
+    try:
+        fields = _fields.decode(data) | {name: msgspec.Raw(msgspec.json.encode(v)) for name, v in values.items()}
+        return msgspec.json.encode(fields)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return json.dumps(decode(data) | values, separators=(",", ":")).encode()
 
 
 def joined(value: Any) -> Any:

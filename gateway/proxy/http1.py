@@ -213,6 +213,8 @@ class Connection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         self._status = status = self._parser.get_status_code()
+        if status > 599:
+            raise ValueError(f"there is no status {status}")
         if status < 200:  # 100 Continue, 103 Early Hints: the answer is still to come
             return
         self._headed = True

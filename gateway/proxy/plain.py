@@ -6,11 +6,11 @@ Must not decode more of a body than the model and whether a stream is asked for.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
+from gateway.core import jsontext
 from gateway.core.compression import decompress
 from gateway.proxy.paths import is_known, name_of
 from gateway.routing.request import RequestView
@@ -24,7 +24,6 @@ class _Head(msgspec.Struct):
 
 
 _head = msgspec.json.Decoder(_Head)
-_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 # A part of a form that is a field of this name, not a file: its value is one line.
 _FORM_MODEL = re.compile(rb'name="?model"?[^\S\r\n]*\r\n(?:[^\r\n]+\r\n)*\r\n([^\r\n]{1,200})\r\n')
 _FORM_STREAM = re.compile(rb'name="?stream"?[^\S\r\n]*\r\n(?:[^\r\n]+\r\n)*\r\ntrue\r\n', re.IGNORECASE)
@@ -77,8 +76,7 @@ class PlainRequest(RequestView):
         if form := _FORM_MODEL.search(self._clear):
             start, end = form.span(1)
             return self._clear[:start] + model.encode() + self._clear[end:], False, False
-        fields: Mapping[str, msgspec.Raw] = _fields.decode(self._clear)
-        return msgspec.json.encode({**fields, "model": msgspec.Raw(msgspec.json.encode(model))}), False, False
+        return jsontext.changed(self._clear, model=model), False, False
 
 
 def _read(body: bytes) -> _Head:

@@ -57,13 +57,13 @@ class Rewriter:
             return event
         try:
             chunk = _fields.decode(data)
+            if self._strip_usage and is_usage_chunk(chunk):
+                return b""
+            if self._model is None or "model" not in chunk:
+                return event
+            return b"data: " + msgspec.json.encode(as_openai(msgspec.json.decode(data), self._model)) + b"\n\n"
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return event
-        if self._strip_usage and is_usage_chunk(chunk):
-            return b""
-        if self._model is None or "model" not in chunk:
-            return event
-        return b"data: " + msgspec.json.encode(as_openai(msgspec.json.decode(data), self._model)) + b"\n\n"
 
 
 def is_usage_chunk(chunk: dict[str, Any]) -> bool:

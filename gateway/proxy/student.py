@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from gateway.capture import assemble
+from gateway.core import jsontext
 from gateway.core.messages import flatten
 from gateway.core.settings import settings
 from gateway.core.sse import Events, data_of
@@ -98,7 +99,7 @@ async def answer(
     Raises what reading raises when the engine breaks off after something was sent.
     """
     attempt = _Attempt(call, student, send, timeout_s)
-    body = msgspec.json.encode(student_request(call.request.body, student))
+    body = jsontext.encode(student_request(call.request.body, student))
     headers: Headers = [(b"content-type", b"application/json"), (b"accept-encoding", b"identity")]
     if engine_key():
         headers.append((b"authorization", f"Bearer {engine_key()}".encode()))
@@ -131,7 +132,7 @@ def _buffered(attempt: _Attempt, response: Answer) -> bool:
 async def _read_whole(attempt: _Attempt, response: Answer) -> bytes:
     body: bytes = await response.read()
     attempt.call.arrived(body)
-    answer = assemble.received(body, None)
+    answer = assemble.stream(body) if is_stream(response) else assemble.whole_body(body)
     if not answer.whole:
         raise _Unusable("student_invalid")
     if answer.finish_reason == "length" and attempt.limit_is_ours:

@@ -27,7 +27,6 @@ class _Head(msgspec.Struct):
 
 
 _head = msgspec.json.Decoder(_Head)
-_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class ChatRequest(RequestView):
@@ -36,7 +35,7 @@ class ChatRequest(RequestView):
     Raises StepdownError (400) when the body is not a JSON object with a model.
     """
 
-    __slots__ = ("_given", "model", "raw", "stream", "wants_usage")
+    __slots__ = ("_given", "_options", "model", "raw", "stream", "wants_usage")
     method, endpoint, name, capture = "POST", CHAT, "chat.completions", "full"
 
     def __init__(self, raw: bytes, encoding: str | None, limit: int) -> None:
@@ -50,8 +49,8 @@ class ChatRequest(RequestView):
             )
         self.model: str = head.model
         self.stream: bool = head.stream is True
-        options = head.stream_options
-        self.wants_usage: bool = isinstance(options, Mapping) and options.get("include_usage") is True
+        self._options: dict[str, Any] = head.stream_options if isinstance(head.stream_options, dict) else {}
+        self.wants_usage: bool = self._options.get("include_usage") is True
         if isinstance(head.metadata, Mapping) and isinstance(task := head.metadata.get("task"), str):
             self.metadata_task = task
 
@@ -87,19 +86,13 @@ class ChatRequest(RequestView):
         if asked:
             body = self._with_usage()
         if model is not None and model != self.model:
-            fields = _fields.decode(body if not encoded else self._given)
-            fields["model"] = msgspec.Raw(msgspec.json.encode(model))
-            body, encoded = msgspec.json.encode(fields), False
+            body, encoded = jsontext.changed(self._given if encoded else body, model=model), False
         return body, encoded, asked
 
     def _with_usage(self) -> bytes:
         if b'"stream_options"' not in self.raw:
             return self.raw.rstrip()[:-1] + b"," + _USAGE + b"}"
-        fields = _fields.decode(self.raw)
-        options = msgspec.json.decode(fields.get("stream_options", b"null"))
-        asked = (options if isinstance(options, dict) else {}) | {"include_usage": True}
-        fields["stream_options"] = msgspec.Raw(msgspec.json.encode(asked))
-        return msgspec.json.encode(fields)
+        return jsontext.changed(self.raw, stream_options=self._options | {"include_usage": True})
 
 
 def _clear(body: bytes, encoding: str, limit: int) -> bytes:

@@ -172,7 +172,7 @@ class MockUpstream:
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
-        headers = [(n.decode(), v.decode()) for n, v in request.raw_headers]
+        headers = [(n.decode(), v.decode(errors="surrogateescape")) for n, v in request.raw_headers]
         self.seen.append(Seen(request.rel_url.raw_path, request.rel_url.raw_query_string, headers, body))
         reply = self.reply(self.seen[-1]) if callable(self.reply) else self.reply
         response = web.StreamResponse(status=reply.status, headers=reply.headers)
