@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from alembic.script import ScriptDirectory
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("gateway", "rl", "distill", "demo", "migrations", "bench")
@@ -124,3 +125,8 @@ def test_no_function_is_longer_than_60_lines() -> None:
 def test_every_module_says_what_it_owns() -> None:
     silent = {name(p) for p, tree in TREES.items() if not ast.get_docstring(tree) and p.read_text().strip()}
     assert not silent
+
+
+def test_migrations_are_one_line() -> None:
+    """Two migrations after the same one: whichever came second would stop every installation."""
+    assert len(ScriptDirectory(str(ROOT / "migrations")).get_heads()) == 1
