@@ -17,6 +17,7 @@ _NOT_SENT_ON = _HOP_BY_HOP | frozenset(
 )
 _NOT_SENT_BACK = _HOP_BY_HOP | {b"content-length", b"set-cookie"}
 _DECODABLE = ("gzip", "deflate", "zstd", "identity")
+_PRIVATE = re.compile(rb"^openai-(organization|project)$|key|token|secret|auth|credential|password|signature")
 _LENGTH = re.compile(r"[0-9]{1,18}")
 
 Headers = list[tuple[bytes, bytes]]
@@ -75,17 +76,25 @@ class ClientHeaders:
         elif name == b"x-stepdown-capture":
             self.capture = value.lower()
 
-    def to_upstream(self, credential: str, stream: bool, encoded: bool = True) -> Headers:
+    def to_upstream(self, credential: str, stream: bool, encoded: bool = True, elsewhere: bool = False) -> Headers:
         """The headers for the upstream, with its credential in place of the client's key.
 
         A stream is asked for uncompressed: its events have to be read as they pass. `encoded` False: the body
-        was decompressed to be changed, so its content-encoding no longer holds.
+        was decompressed to be changed, so its content-encoding no longer holds. `elsewhere`: it is not the provider
+        that the client thinks of, and gets nothing of the client's secrets and accounts there.
         """
         headers = self.forward.copy() if encoded else [h for h in self.forward if h[0] != b"content-encoding"]
+        if elsewhere:
+            headers = [header for header in headers if not _is_private(header[0])]
         if credential:
             headers.append((b"authorization", _bearer(credential)))
         headers.append((b"accept-encoding", b"identity" if stream else acceptable(self.accept)))
         return headers
+
+
+@lru_cache(maxsize=512)
+def _is_private(name: bytes) -> bool:
+    return name != b"idempotency-key" and _PRIVATE.search(name) is not None
 
 
 def _text(value: bytes) -> str:

@@ -175,9 +175,13 @@ class Relay:
         try:
             reason = await student.answer(call, named, self._client, send, self._student_timeout_s)
         except asyncio.CancelledError:
-            if not call.begun:
+            if call.begun:
+                raise
+            if call.watch.expired != "silence" or call.watch.gone:
                 self._resting.failed(engine)
-            raise
+                raise
+            call.watch.go_on()
+            reason = "student_timeout"
         if reason == "student_timeout":
             self._resting.failed(engine)
         else:

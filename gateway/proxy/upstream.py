@@ -30,8 +30,6 @@ log = logging.getLogger(__name__)
 _REFUSED = (400, 422)
 _PAUSE_S = (0.05, 0.15)
 _REPEATABLE = ("GET", "PUT", "DELETE")
-_ACCOUNT = (b"openai-organization", b"openai-project")
-"""Headers about the client's account with the first upstream: no business of another one, which would refuse them."""
 _LIST_S = 10.0
 _IN_PATHS = "%/:@!$&'()*+,;=~"  # escapes included: a path is passed on as it was sent
 
@@ -152,9 +150,9 @@ class Upstreams:
     def _headers(self, call: Call, asked: Asked, encoded: bool) -> Headers:
         spec = asked.upstream.spec
         translated = spec.kind == "litellm"
-        headers = call.headers.to_upstream("" if translated else spec.api_key, call.request.stream, encoded)
-        if call.decision is not None and asked is not call.decision.route.upstreams[0]:
-            headers = [header for header in headers if header[0] not in _ACCOUNT]
+        elsewhere = call.decision is not None and asked is not call.decision.route.upstreams[0]
+        credential = "" if translated else spec.api_key
+        headers = call.headers.to_upstream(credential, call.request.stream, encoded, elsewhere)
         if translated:
             headers += self._translator.headers(spec, asked.model or spec.model or call.request.model)
         return headers

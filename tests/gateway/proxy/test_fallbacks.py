@@ -116,17 +116,18 @@ def test_the_next_answers_and_nothing_of_the_first_leaks(guarded: World, spare: 
 
 def test_each_upstream_gets_its_own_key_model_and_nobody_elses(guarded: World, spare: MockUpstream) -> None:
     guarded.upstream.reply = error(503)
-    account = {"openai-organization": "org-1", "openai-project": "proj-1", "x-trace": "t"}
+    account = {"openai-organization": "org-1", "openai-project": "proj-1", "x-trace": "t", "idempotency-key": "i"}
+    account |= {"x-goog-api-key": "goog-1", "helicone-auth": "hel-1", "x-api-key": "ant-1", "cookie": "c=cook-1"}
     answer = guarded.post(request_body(), **account)
     assert answer.content == SPARE
     (first,), (second,) = guarded.upstream.seen, spare.seen
     assert first.header("authorization") == f"Bearer {UPSTREAM_KEY}"
     assert second.header("authorization") == f"Bearer {SPARE_KEY}"
     told = str(second)
-    for secret in (guarded.rows.key, UPSTREAM_KEY, "org-1", "proj-1"):
+    for secret in (guarded.rows.key, UPSTREAM_KEY, "org-1", "proj-1", "goog-1", "hel-1", "ant-1", "cook-1"):
         assert secret not in told
     assert first.header("openai-organization") == "org-1"
-    assert second.header("x-trace") == "t"
+    assert (second.header("x-trace"), second.header("idempotency-key")) == ("t", "i")
     assert msgspec.json.decode(second.body) == request_body() | {"model": "spare-model"}
     assert first.body == msgspec.json.encode(request_body())
 

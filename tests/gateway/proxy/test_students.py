@@ -183,6 +183,17 @@ def test_a_hanging_student_is_passed_by_after_two_calls(impatient: World, engine
     assert reasons == ["student_timeout", "student_timeout", "student_resting", "student_resting"]
 
 
+def test_the_limit_for_a_first_byte_is_no_students_end_either(
+    monkeypatch: pytest.MonkeyPatch, database: str, engine: MockUpstream, request: pytest.FixtureRequest
+) -> None:
+    monkeypatch.setenv("STEPDOWN_FIRST_BYTE_TIMEOUT_S", "0.2")
+    world: World = request.getfixturevalue("world")
+    handed_over(world, engine)
+    engine.reply = Reply([_sleep])
+    assert world.post(request_body()).content == chat_body()
+    assert stored_calls()[0].fallback_reason == "student_timeout"
+
+
 def test_one_call_tries_a_resting_student_again() -> None:
     time = [0.0]
     resting = Resting(2, 20.0, clock=lambda: time[0])
