@@ -71,11 +71,12 @@ async def send_pieces(
     begin: bytes = b"",
 ) -> None:
     """Sends the body from here to its end, headers being out already. `begin` was read, but not sent."""
+    watch = call.watch
     while piece := begin or await response.piece():
         begin = b""
         ended = response.ended
         if call.recorded:
-            call.watch.await_more()
+            watch.await_more()
         else:
             call.arrived(piece)
         if ended or (done is not None and done.seen(piece)):
@@ -84,7 +85,9 @@ async def send_pieces(
         if ended:
             break
         if out:
+            watch.sending = True
             await send({"type": "http.response.body", "body": out, "more_body": True})
+            watch.sending = False
     else:
         out = b""
     call.record()

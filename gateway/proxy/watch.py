@@ -23,11 +23,12 @@ class Watch:
 
     `gone`: the client went away. `expired`: the limit that passed, for which the task was cancelled: `silence`, for
     the next byte, or `total`. `answered`: all that the client can want has come; many go then, and cancelling would
-    cost the upstream's connection for nothing.
+    cost the upstream's connection for nothing. `sending`: it is the client that is waited for, so nobody is silent.
     """
 
     __slots__ = (
-        "_receive", "_watchman", "answered", "deadline", "ends", "expired", "gone", "listener", "since", "task",
+        "_receive", "_watchman", "answered", "deadline", "ends", "expired", "gone", "listener", "sending", "since",
+        "task",
     )  # fmt: skip
 
     def __init__(self, watchman: Watchman, receive: Receive) -> None:
@@ -37,7 +38,7 @@ class Watch:
         self.since = monotonic()
         self.ends = self.since + watchman.total_s
         self.deadline = _NEVER
-        self.gone = self.answered = False
+        self.gone = self.answered = self.sending = False
         self.expired: Literal["silence", "total"] | None = None
         self.listener: asyncio.Task[None] | None = None
         self._receive = receive
@@ -112,6 +113,8 @@ class Watchman:
         for watch in self._watches:
             if watch.listener is None and now - watch.since >= TICK_S:
                 watch.listener = asyncio.create_task(watch.listen())
+            if watch.sending:
+                watch.deadline = now + self.idle_s
             if watch.expired is None and (now > watch.deadline or now > watch.ends):
                 watch.expired = "total" if now > watch.ends else "silence"
                 watch.task.cancel()

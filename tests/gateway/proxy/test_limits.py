@@ -35,6 +35,7 @@ from tests.gateway.world import (
     until,
 )
 
+WITH_USAGE = {"stream_options": {"include_usage": True}}
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (
     len(chat_body()),
     chat_body(),
@@ -157,6 +158,19 @@ def test_silence_in_the_middle_of_an_answer(hasty: Callable[..., World]) -> None
     with pytest.raises(httpx.RemoteProtocolError):
         world.post(request_body(stream=True))
     assert stored_calls()[-1].error.startswith("upstream_idle_timeout")
+
+
+def test_a_client_that_reads_slowly_is_not_the_upstreams_silence(hasty: Callable[..., World]) -> None:
+    world = hasty(idle_timeout_s="0.2")
+    pieces = [b"data: " + b"x" * 500_000 + b"\n\n"] * 40
+    world.upstream.reply = streamed(*pieces)
+    watches = world.app._relay.watchman._watches
+    with world.client.stream("POST", "/v1/chat/completions", json=request_body(stream=True, **WITH_USAGE)) as answer:
+        until(lambda: any(watch.sending for watch in watches))
+        stuck = next(iter(watches))
+        begun = stuck.deadline
+        until(lambda: stuck.deadline > begun + 0.5)  # far beyond the limit
+        assert b"".join(answer.iter_raw()) == b"".join(pieces)
 
 
 def test_a_call_has_a_time_limit_all_told(hasty: Callable[..., World]) -> None:
