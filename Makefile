@@ -17,7 +17,8 @@ demo: setup ## watch a small model learn a job and take it over (DEMO_EXIT=1 sto
 run: setup ## start everything, until Ctrl-C
 	@exec $(BIN)/stepdown up
 
-test: setup ## run the tests (ARGS="-k name" chooses)
+test: ## run the tests (ARGS="-k name" chooses)
+	@bash .ci/setup.sh tests
 	@exec $(BIN)/python -m pytest $(ARGS)
 
 bench-gateway: setup ## measure the relay beside other gateways (needs wrk and nginx)
@@ -39,4 +40,4 @@ web: setup ## build the dashboard
 	@ls web/dist/index.html
 
 clean: ## remove what set-up made; data in .stepdown stays
-	rm -rf .venv web/node_modules web/dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf .venv web/node_modules web/dist tests/gateway/clients/node/node_modules *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

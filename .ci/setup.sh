@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes everything that Stepdown needs, inside this folder: .venv, the dashboard, the base model.
+# Makes everything that Stepdown needs, inside this folder: .venv, the dashboard, the base model; with `tests` as its
+# argument also the clients that the tests run against the gateway.
 # Each step has a stamp keyed by its inputs: what is up to date is skipped, what was interrupted is done again.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -10,6 +11,7 @@ HOME_DIR=${STEPDOWN_HOME:-.stepdown}
 LOG=.stepdown/logs/setup.log
 STAMPS=.venv/.stamps
 VENV_PYTHON=.venv/bin/python
+CLIENTS=tests/gateway/clients
 
 fail() {
     printf 'setup: %s\n' "$*" >&2
@@ -115,8 +117,17 @@ link_node() {
     done
 }
 
-in_web() {
-    (cd web && PATH="$OLDPWD/.venv/node:$PATH" npm "$@")
+npm_in() {
+    local folder=$1
+    shift
+    (cd "$folder" && PATH="$OLDPWD/.venv/node:$PATH" npm "$@")
+}
+
+# Clients of the gateway whose requirements cannot be had beside ours.
+install_clients() {
+    eval "$("$VENV_PYTHON" .ci/uv_env.py)"
+    .venv/bin/uv venv --clear --python "$VENV_PYTHON" .venv/clients
+    .venv/bin/uv pip install --python .venv/clients/bin/python --compile-bytecode -r "$CLIENTS/requirements.txt"
 }
 
 make_base_model() {
@@ -141,7 +152,12 @@ PYTHON_FOUND=$(find_python)
 step "$STAMPS/venv" "$PYTHON_FOUND" "Python environment" make_venv
 step "$STAMPS/packages" "$(key pyproject.toml constraints.txt)" "Python packages" install_packages
 if [[ -f web/package.json ]]; then
-    step web/node_modules/.stamp "$(key web/package.json web/package-lock.json web/.npmrc)" "Dashboard packages" in_web ci --no-audit --no-fund
-    step web/dist/.stamp "$(key web)" "Dashboard build" in_web run build
+    step web/node_modules/.stamp "$(key web/package.json web/package-lock.json web/.npmrc)" "Dashboard packages" npm_in web ci --no-audit --no-fund
+    step web/dist/.stamp "$(key web)" "Dashboard build" npm_in web run build
 fi
 step "$HOME_DIR/models/.stamp" "$(key distill/artifacts)" "Base model" make_base_model
+if [[ ${1:-} == tests ]]; then
+    step "$STAMPS/clients" "$(key "$CLIENTS/requirements.txt")" "Clients for the tests" install_clients
+    wanted=("$CLIENTS/node/package.json" "$CLIENTS/node/package-lock.json" "$CLIENTS/node/.npmrc")
+    step "$CLIENTS/node/node_modules/.stamp" "$(key "${wanted[@]}")" "Clients of Node for the tests" npm_in "$CLIENTS/node" ci --no-audit --no-fund
+fi

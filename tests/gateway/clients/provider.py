@@ -6,6 +6,7 @@ answered with TEXT. What a client ought to get out of each, whatever its dialect
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
@@ -18,13 +19,15 @@ from tests.gateway.world import Reply, Seen, event, streamed
 
 EMBEDDING = [0.25, -0.5, 1.0]
 MODEL = {"id": "theirs", "object": "model", "created": 1, "owned_by": "provider"}
+HEARD = {"type": "tokens", "input_tokens": USAGE[0], "output_tokens": USAGE[1], "total_tokens": sum(USAGE)}
 _ids = count(1)
 
 
 def reply(seen: Seen) -> Reply:
     """What the provider says to a request."""
     path = seen.path.removeprefix("/v1/")
-    body = msgspec.json.decode(seen.body) if seen.body.startswith(b"{") else {}
+    sent = gzip.decompress(seen.body) if seen.header("content-encoding") == "gzip" else seen.body
+    body = msgspec.json.decode(sent) if sent.startswith(b"{") else {}
     if path in _ENDPOINTS:
         return _ENDPOINTS[path](body)
     if path.startswith("responses/"):
@@ -131,7 +134,7 @@ _ENDPOINTS: dict[str, Callable[[dict[str, Any]], Reply]] = {
     "chat/completions": chat,
     "completions": completions,
     "embeddings": embeddings,
-    "audio/transcriptions": lambda _: whole({"text": TEXT}),
+    "audio/transcriptions": lambda _: whole({"text": TEXT, "usage": HEARD}),
     "models": lambda _: whole({"object": "list", "data": [MODEL]}),
     "responses": lambda body: responses.answer(body, whole),
     "messages": lambda body: messages.answer(body, whole),
