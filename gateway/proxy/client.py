@@ -130,6 +130,9 @@ class UpstreamClient:
             self._places.give(origin)
             raise
         self._origin_of[connection] = origin
+        if not connection.usable:
+            self._closed(connection)  # nobody will tell us again
+            raise CannotConnect("the connection was closed as soon as it was made")
         return connection
 
     def _released(self, connection: Connection) -> None:

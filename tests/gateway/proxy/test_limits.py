@@ -18,7 +18,7 @@ from gateway.core.db import session_scope
 from gateway.keys.service import change_key
 from gateway.models import Upstream
 from gateway.proxy import upstream as asking
-from gateway.proxy.client import UpstreamClient
+from gateway.proxy.client import UpstreamClient, endpoint
 from gateway.proxy.http1 import CannotConnect
 from gateway.proxy.places import Places
 from gateway.proxy.resting import Resting
@@ -227,6 +227,28 @@ async def test_a_place_meant_for_somebody_who_left_goes_to_the_next() -> None:
     async with asyncio.timeout(5):
         await stays
     assert places.take(origin)
+
+
+async def test_a_connection_that_is_closed_as_it_is_made_keeps_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = asyncio.get_running_loop()
+    connect = loop.create_connection
+
+    async def closed(*given, **options):
+        transport, connection = await connect(*given, **options)
+        transport.abort()
+        await asyncio.sleep(0)
+        assert connection._gone
+        return transport, connection
+
+    client = UpstreamClient(5.0, 1)
+    async with await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0) as listener:
+        address = endpoint(f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}", "x", "")
+        monkeypatch.setattr(loop, "create_connection", closed)
+        for _ in range(2):
+            with pytest.raises(CannotConnect, match="as soon as it was made"):
+                await client.ask(address, [], b"{}")
+    assert client._places.take((address.host, address.port, address.tls))
+    assert not client._origin_of
 
 
 def test_a_keys_calls_under_way_are_counted(world: World) -> None:
