@@ -53,6 +53,11 @@ export function Keys() {
             { head: "Begins with", cell: (key) => <span className="mono">{key.prefix}…</span> },
             { head: "Captures", cell: (key) => key.capture },
             {
+              head: "Calls at once",
+              align: "right",
+              cell: (key) => key.max_concurrent ?? <span className="dim">any number</span>,
+            },
+            {
               head: "State",
               cell: (key) => (key.revoked_at ? <Badge>revoked</Badge> : <Badge tone="ok">active</Badge>),
             },
@@ -81,9 +86,15 @@ function AddKey({ onClose }: { onClose: () => void }) {
   const client = useQueryClient();
   const { data: routes } = useQuery(q.routes);
   const [name, setName] = useState("");
+  const [most, setMost] = useState("");
   const create = useMutation({
     mutationFn: () =>
-      ok(api.POST("/api/projects/{project_id}/keys", { params: { path: { project_id } }, body: { name } })),
+      ok(
+        api.POST("/api/projects/{project_id}/keys", {
+          params: { path: { project_id } },
+          body: { name, max_concurrent: most ? Number(most) : null },
+        }),
+      ),
     onSuccess: () => client.invalidateQueries({ queryKey: [project_id] }),
   });
   if (create.data)
@@ -114,6 +125,21 @@ function AddKey({ onClose }: { onClose: () => void }) {
               maxLength={100}
               value={name}
               onChange={(event) => setName(event.target.value)}
+            />
+          )}
+        </Field>
+        <Field
+          label="Calls at once"
+          hint="One more gets 429. Counted in each gateway process; leave empty for any number."
+        >
+          {(id, described) => (
+            <Input
+              id={id}
+              aria-describedby={described}
+              type="number"
+              min={1}
+              value={most}
+              onChange={(event) => setMost(event.target.value)}
             />
           )}
         </Field>
