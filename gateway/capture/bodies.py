@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 
 from gateway.capture import repository
 from gateway.capture.blobs import decompress
+from gateway.capture.dialects import dialect_of
 from gateway.capture.requests import pointers
 from gateway.core import jsontext
 from gateway.models import Call
@@ -22,12 +23,12 @@ def load_request(session: Session, call: Call) -> dict[str, Any] | None:
     found = repository.blobs(session, call.project_id, {*hashes, *large.values()})
     body = dict(call.request) | {name: jsontext.decode(decompress(found[h])) for name, h in large.items()}
     if hashes:
-        body["messages"] = [jsontext.decode(decompress(found[h])) for h in hashes]
+        body[dialect_of(call.endpoint).items or "messages"] = [jsontext.decode(decompress(found[h])) for h in hashes]
     return body
 
 
 def load_response(session: Session, call: Call) -> dict[str, Any] | None:
-    """The response as Chat Completions gives it without streaming; None where there is none.
+    """The response as its endpoint gives it without streaming; None where there is none.
 
     An answer that was no JSON is `{"unparsed": its text}`.
     """

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gateway.capture import assemble
-from gateway.capture.assemble import Answer
+from gateway.capture.answer import Answer
 from gateway.capture.blobs import BlobSet
 from gateway.capture.record import Envelope, Record
 from gateway.capture.requests import StoredRequest, answer_preview, question_preview, shortened, take_apart
@@ -42,16 +42,16 @@ def parse(record: Record) -> Parsed:
         usage = _told(envelope)
         values |= _tokens(usage) | {"complete": envelope.cut is None, "finish_reason": envelope.finish_reason}
         return Parsed(envelope, values, blobs, usage)
-    request = take_apart(record.request, envelope.request_encoding, blobs)
-    answer = assemble.received(record.response, envelope.response_encoding)
+    request = take_apart(record.request, envelope.request_encoding, blobs, envelope.endpoint)
+    answer = assemble.received(record.response, envelope.response_encoding, envelope.endpoint)
     response = answer.response or {}
     usage = usage_of(response) if usage_field(response) else None
     values |= _of_request(request) | _of_answer(envelope, answer, record, blobs) | _tokens(usage)
     values["trainable"] = values["trainable"] and request is not None
-    body = request.body if request else {}
+    chat = request.chat if request else {}
     model = response.get("model")
     model = model if isinstance(model, str) else None
-    return Parsed(envelope, values, blobs, usage, model, system_text(body), _tool_names(body))
+    return Parsed(envelope, values, blobs, usage, model, system_text(chat), _tool_names(chat))
 
 
 def _from_envelope(envelope: Envelope) -> dict[str, Any]:
@@ -94,9 +94,9 @@ def _of_request(request: StoredRequest | None) -> dict[str, Any]:
         return {}
     metadata = request.fields.get("metadata")
     return {
-        "fingerprint": fingerprint(request.body),
-        "input_hash": input_hash(request.body),
-        "preview": question_preview(request.body),
+        "fingerprint": fingerprint(request.chat),
+        "input_hash": input_hash(request.chat),
+        "preview": question_preview(request.chat),
         "tags": metadata if isinstance(metadata, dict) and "$blob" not in metadata else {},
         "request": request.fields,
         "message_hashes": request.message_hashes,

@@ -1,7 +1,7 @@
 """Owns taking a captured request apart and putting it together again. Pure functions.
 
-Messages become blobs, byte for byte as the app wrote them; so do other large fields (tools, schemas), of which the
-request keeps `{"$blob": hash}`.
+Messages, or whatever a dialect calls its items, become blobs, byte for byte as the app wrote them; so do other large
+fields (tools, schemas), of which the request keeps `{"$blob": hash}`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from gateway.capture.blobs import BlobSet
+from gateway.capture.dialects import dialect_of
 from gateway.core import jsontext
 from gateway.core.compression import decompress
 from gateway.core.messages import text_of
@@ -27,14 +28,14 @@ _items = msgspec.json.Decoder(list[msgspec.Raw])
 
 @dataclass(frozen=True)
 class StoredRequest:
-    """`body` is the decoded request, `fields` and `message_hashes` what the call's row keeps of it."""
+    """`chat` is the request in the form of Chat Completions, `fields` and `message_hashes` what the row keeps of it."""
 
-    body: Mapping[str, Any]
+    chat: Mapping[str, Any]
     fields: dict[str, Any]
     message_hashes: list[str]
 
 
-def take_apart(raw: bytes, encoding: str | None, blobs: BlobSet) -> StoredRequest | None:
+def take_apart(raw: bytes, encoding: str | None, blobs: BlobSet, endpoint: str) -> StoredRequest | None:
     """The request as it is stored; None when it is not a JSON object."""
     try:
         clear = decompress(raw, encoding)
@@ -43,16 +44,17 @@ def take_apart(raw: bytes, encoding: str | None, blobs: BlobSet) -> StoredReques
         return None
     if not isinstance(body, dict):
         return None
+    dialect = dialect_of(endpoint)
     fields: dict[str, Any] = {}
     hashes: list[str] = []
     for name, value in _raw_fields(clear, body).items():
-        if name == "messages" and isinstance(body[name], list):
+        if name == dialect.items and isinstance(body[name], list) and body[name]:
             hashes = [blobs.add(message).hex() for message in _raw_items(value, body[name])]
         elif len(value) > _LARGE:
             fields[name] = {POINTER: blobs.add(value).hex()}
         else:
             fields[name] = body[name]
-    return StoredRequest(body, jsontext.storable(fields), hashes)
+    return StoredRequest(dialect.as_chat(body), jsontext.storable(fields), hashes)
 
 
 def pointers(fields: Mapping[str, Any]) -> dict[str, bytes]:

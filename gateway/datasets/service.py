@@ -14,6 +14,7 @@ from uuid import UUID
 from sqlalchemy.orm import Session
 
 from gateway.capture.bodies import load_request, load_response
+from gateway.capture.dialects import dialect_of
 from gateway.core.errors import StepdownError, not_found
 from gateway.core.jsontext import storable
 from gateway.core.messages import flatten
@@ -123,10 +124,11 @@ def _left_out(call: Call, known: Mapping[UUID, Upstream]) -> str | None:
 
 def _example(session: Session, call: Call) -> Example | None:
     """The call as an example; None where its bodies were not kept or hold more than text and tool calls."""
-    request, response = load_request(session, call), load_response(session, call)
-    if not request or not response or call.input_hash is None:
+    given, response = load_request(session, call), load_response(session, call)
+    if not given or not response or call.input_hash is None:
         return None
-    choices = response.get("choices") or []
+    dialect = dialect_of(call.endpoint)
+    request, choices = dialect.as_chat(given), dialect.whole(response).choices
     answer = choices[0].get("message") if len(choices) == 1 else None
     messages = [_plain(message) for message in request.get("messages") or []]
     target = _plain(answer)

@@ -7,14 +7,19 @@ from typing import Any
 
 from gateway.providers.spec import Usage
 
+_CACHED = {"cache_read_input_tokens", "cache_creation_input_tokens"}
+
 
 def usage_of(raw: Mapping[str, Any]) -> Usage:
-    """Reads `usage` of a response of Chat Completions or of the Responses API; zeros where there is none.
+    """Reads `usage` of a response of Chat Completions, Responses or Messages; zeros where there is none.
 
-    Cached tokens are part of the prompt's. Reasoning tokens are made part of the completion's: some providers
-    count them apart, which shows in the total.
+    Cached tokens are part of the prompt's: Anthropic counts what it read from and wrote to its cache apart from the
+    input, so there they are added. Reasoning tokens are made part of the completion's: some providers count them
+    apart, which shows in the total.
     """
     usage = usage_field(raw)
+    if "prompt_tokens" not in usage and _CACHED & usage.keys():
+        return _anthropic(usage)
     prompt = _count(usage, "prompt_tokens") or _count(usage, "input_tokens")
     completion = _count(usage, "completion_tokens") or _count(usage, "output_tokens")
     details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details")
@@ -24,6 +29,13 @@ def usage_of(raw: Mapping[str, Any]) -> Usage:
     if reasoning and _count(usage, "total_tokens") == prompt + completion + reasoning:
         completion += reasoning
     return Usage(prompt, completion, min(cached, prompt), min(reasoning, completion))
+
+
+def _anthropic(usage: Mapping[str, Any]) -> Usage:
+    cached, output = _count(usage, "cache_read_input_tokens"), _count(usage, "output_tokens")
+    prompt = _count(usage, "input_tokens") + cached + _count(usage, "cache_creation_input_tokens")
+    thinking = _count(usage.get("output_tokens_details"), "thinking_tokens")
+    return Usage(prompt, output, cached, min(thinking, output))
 
 
 def usage_field(raw: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from gateway.capture.assemble import Answer, received
+from gateway.capture.answer import Answer
+from gateway.capture.assemble import received
 from gateway.core import jsontext
 from tests.gateway.world import DONE, USAGE_CHUNK, chunk, event, stream_events
 
