@@ -46,10 +46,17 @@ def dicts_in(value: Any) -> list[dict[str, Any]]:
 
 
 def chat_choice(
-    content: str | None, finish_reason: str | None, tool_calls: list[dict[str, Any]], refusal: str = ""
+    content: str | None,
+    finish_reason: str | None,
+    tool_calls: list[dict[str, Any]],
+    *,
+    refusal: str = "",
+    reasoning: str = "",
 ) -> dict[str, Any]:
-    """A choice as Chat Completions has it."""
+    """A choice as Chat Completions has it, `reasoning` where providers that tell it put it."""
     message: dict[str, Any] = {"role": "assistant", "content": content}
+    if reasoning:
+        message["reasoning_content"] = reasoning
     if tool_calls:
         message["tool_calls"] = tool_calls
     if refusal:

@@ -23,6 +23,17 @@ def chat_model(spec: UpstreamSpec) -> ChatModel:
     return OpenAIChat(spec) if spec.kind == "openai" else LitellmChat(spec)
 
 
+def _for_litellm(spec: UpstreamSpec) -> dict[str, Any]:
+    """How litellm has to be told of an upstream: the provider is part of the model's name."""
+    base, _, query = (spec.base_url or "").partition("?")
+    told: dict[str, Any] = {"model": spec.model, "base_url": base or None}
+    if spec.kind == "anthropic":
+        told |= {"model": f"anthropic/{spec.model}", "base_url": base.removesuffix("/v1")}
+    elif spec.kind == "azure":
+        told |= {"model": f"azure/{spec.model}", "api_version": query.removeprefix("api-version=") or None}
+    return told
+
+
 def _result(raw: dict[str, Any], started: float, spec: UpstreamSpec) -> ChatResult:
     choices = raw.get("choices") or []
     if not choices:
@@ -79,7 +90,7 @@ class OpenAIChat:
 
 
 class LitellmChat:
-    """A model that litellm translates for."""
+    """A model behind another wire, for which litellm translates."""
 
     def __init__(self, spec: UpstreamSpec) -> None:
         self.spec = spec
@@ -93,8 +104,7 @@ class LitellmChat:
         started = time.monotonic()
         try:
             answer = await litellm.acompletion(
-                model=self.spec.model,
-                base_url=self.spec.base_url,
+                **_for_litellm(self.spec),
                 api_key=self.spec.api_key,
                 timeout=self.spec.timeout_s,
                 num_retries=2,

@@ -8,6 +8,19 @@ from typing import Any, Literal, Protocol
 from uuid import UUID
 
 MILLION = Decimal(1_000_000)
+UpstreamKind = Literal["openai", "anthropic", "azure", "litellm"]
+"""`openai` speaks OpenAI's wire, `anthropic` its own Messages, `azure` OpenAI's under Azure's addresses; calls of these
+are relayed byte for byte. `litellm` needs translation."""
+
+
+def speaks(kind: UpstreamKind, endpoint: str) -> bool:
+    """Whether an upstream of this kind can be asked at an endpoint, as far as its kind tells."""
+    messages = endpoint.split("/", 1)[0] == "messages"
+    if kind == "litellm":
+        return endpoint == "chat/completions"
+    if kind == "anthropic":
+        return messages or endpoint.split("/", 1)[0] == "models"
+    return kind == "openai" or not messages
 
 
 @dataclass(frozen=True)
@@ -40,11 +53,11 @@ class Usage:
 
 @dataclass(frozen=True)
 class UpstreamSpec:
-    """A provider's model. `kind`: `openai` speaks OpenAI's wire at `base_url`, `litellm` needs translation."""
+    """A provider's model, at `base_url`."""
 
     id: UUID
     project_id: UUID
-    kind: Literal["openai", "litellm"]
+    kind: UpstreamKind
     base_url: str | None
     model: str
     api_key: str = field(repr=False)

@@ -171,10 +171,10 @@ class Call:
     def _summary(self) -> tuple[dict[str, int], str | None]:
         """Tokens and finish reason, where the bodies are not kept for the writer to read them from."""
         body, finish_reason = b"".join(self.pieces), None
-        if isinstance(self.request, PlainRequest):
+        if not self.request.whole:
             usage = tokens_in(body, self.encoding)
         else:
-            answer = assemble.received(body, self.encoding)
+            answer = assemble.received(body, self.encoding, self.request.name)
             usage = usage_of(answer.response or {})
             finish_reason = answer.finish_reason if answer.whole else None
         tokens = {

@@ -9,7 +9,7 @@ import asyncio
 import ssl
 from dataclasses import dataclass
 from functools import lru_cache
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from gateway.core.errors import StepdownError
 from gateway.proxy.headers import Headers
@@ -48,6 +48,24 @@ def endpoint(base_url: str, path: str, query: str) -> Address:
         return Address("", 0, False, base_url, "")
     authority = parts.netloc.rpartition("@")[2]
     return Address(host, port, tls, authority, f"{parts.path.rstrip('/')}/{path}" + (f"?{query}" if query else ""))
+
+
+_BY_DEPLOYMENT = ("chat", "completions", "embeddings", "images", "audio")
+
+
+def azure_endpoint(base_url: str, deployment: str, path: str, query: str) -> Address:
+    """The address of `path` at Azure's resource. The base URL may carry the `api-version` for clients that send none;
+    one that ends with /v1 has no deployments in its paths."""
+    base, _, own = base_url.partition("?")
+    base = base.rstrip("/")
+    if "api-version=" not in query and own:
+        query = f"{query}&{own}" if query else own
+    if base.endswith("/v1"):
+        return endpoint(base, path, query)
+    folder = "openai"
+    if deployment and path.partition("/")[0] in _BY_DEPLOYMENT:
+        folder = f"openai/deployments/{quote(deployment, safe='')}"
+    return endpoint(base.removesuffix("/openai"), f"{folder}/{path}", query)
 
 
 class UpstreamClient:

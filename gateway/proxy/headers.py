@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
+from gateway.providers.spec import UpstreamKind
+
 _HOP_BY_HOP = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding "
     b"upgrade".split()
@@ -19,6 +21,9 @@ _NOT_SENT_BACK = _HOP_BY_HOP | {b"content-length", b"set-cookie"}
 _DECODABLE = ("gzip", "deflate", "zstd", "identity")
 _PRIVATE = re.compile(rb"^openai-(organization|project)$|key|token|secret|auth|credential|password|signature")
 _LENGTH = re.compile(r"[0-9]{1,18}")
+
+_KEYS: dict[UpstreamKind, bytes] = {"anthropic": b"x-api-key", "azure": b"api-key"}
+_VERSION = (b"anthropic-version", b"2023-06-01")
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -76,8 +81,15 @@ class ClientHeaders:
         elif name == b"x-stepdown-capture":
             self.capture = value.lower()
 
-    def to_upstream(self, credential: str, stream: bool, encoded: bool = True, elsewhere: bool = False) -> Headers:
-        """The headers for the upstream, with its credential in place of the client's key.
+    def to_upstream(
+        self,
+        credential: str,
+        stream: bool,
+        encoded: bool = True,
+        kind: UpstreamKind = "openai",
+        elsewhere: bool = False,
+    ) -> Headers:
+        """The headers for the upstream, with its credential in place of the client's key, where its kind has it.
 
         A stream is asked for uncompressed: its events have to be read as they pass. `encoded` False: the body
         was decompressed to be changed, so its content-encoding no longer holds. `elsewhere`: it is not the provider
@@ -87,7 +99,9 @@ class ClientHeaders:
         if elsewhere:
             headers = [header for header in headers if not _is_private(header[0])]
         if credential:
-            headers.append((b"authorization", _bearer(credential)))
+            headers.append(_credential(kind, credential))
+        if kind == "anthropic" and all(name != b"anthropic-version" for name, _ in headers):
+            headers.append(_VERSION)
         headers.append((b"accept-encoding", b"identity" if stream else acceptable(self.accept)))
         return headers
 
@@ -102,8 +116,9 @@ def _text(value: bytes) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _bearer(credential: str) -> bytes:
-    return f"Bearer {credential}".encode()
+def _credential(kind: UpstreamKind, credential: str) -> tuple[bytes, bytes]:
+    name = _KEYS.get(kind)
+    return (name, credential.encode()) if name else (b"authorization", f"Bearer {credential}".encode())
 
 
 @lru_cache(maxsize=1024)

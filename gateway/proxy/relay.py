@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
 from typing import Any
 from urllib.parse import unquote
 
@@ -26,8 +25,9 @@ from gateway.proxy.call import Call
 from gateway.proxy.client import FAILURES, TooLate, UpstreamClient
 from gateway.proxy.headers import ClientHeaders
 from gateway.proxy.models import models_answer, models_list
-from gateway.proxy.paths import CHAT, MODELS
+from gateway.proxy.paths import CHAT, COMPLETIONS, MODELS, deployment_of
 from gateway.proxy.plain import PlainRequest
+from gateway.proxy.refusal import error_body
 from gateway.proxy.resting import Resting
 from gateway.proxy.slots import Slots
 from gateway.proxy.upstream import Upstreams
@@ -40,6 +40,7 @@ from gateway.routing.snapshot import KeyInForce, StudentInForce
 log = logging.getLogger(__name__)
 _METHODS = frozenset(("GET", "POST", "PUT", "PATCH", "DELETE"))
 _PATIENCE = 2
+_JSON = ((b"content-type", b"application/json"),)
 _RETRY_SOON = ((b"retry-after", b"1"),)
 _INTERNAL = StepdownError(
     500, "internal_error", "The gateway failed on this call.", hint="Its log has the reason beside the call's id."
@@ -76,12 +77,13 @@ class Relay:
             if not _is_answered(endpoint, method):
                 raise _unknown(endpoint, method)
             if method == "GET" and (models := await self._models(key, headers, endpoint)) is not None:
-                await send_json(send, 200, models)
+                await send_whole(send, 200, [*_JSON], msgspec.json.encode(models))
             else:
                 await self._call(scope, key, headers, endpoint, receive, send)
         except StepdownError as error:
             metrics.REFUSED.labels(error.code).inc()
-            await send_json(send, error.status, error.openai_body(), _RETRY_SOON if error.status == 429 else ())
+            more = _RETRY_SOON if error.status == 429 else ()
+            await send_whole(send, error.status, [*_JSON, *more], error_body(endpoint, error))
 
     @property
     def upstreams_resting(self) -> Resting:
@@ -122,11 +124,12 @@ class Relay:
         if body is None:
             return
         request: ChatRequest | PlainRequest
-        if endpoint == CHAT:
-            request = ChatRequest(body, headers.encoding, self._limit)
-            request.header_task = headers.task
+        deployment, method = deployment_of(scope["path"]), scope["method"]
+        if endpoint == CHAT or (endpoint == COMPLETIONS and method == "POST"):
+            request = ChatRequest(body, headers.encoding, self._limit, endpoint, deployment)
         else:
-            request = PlainRequest(scope["method"], endpoint, body, headers.kind, headers.encoding, self._limit)
+            request = PlainRequest(method, endpoint, body, headers.kind, headers.encoding, self._limit, deployment)
+        request.header_task = headers.task
         limited = key.max_concurrent is not None
         if limited:
             self._slots.take(key)
@@ -152,10 +155,11 @@ class Relay:
 
     async def _answer(self, call: Call, query: str, send: Send) -> None:
         project, request = call.key.project, call.request
-        plain = isinstance(request, PlainRequest)
-        call.decision = decision = (
-            decide_plain(project, request.model) if plain else decide(project, request.model, request)
-        )
+        if request.for_students:
+            decision = decide(project, request.model, request)
+        else:
+            decision = decide_plain(project, request.model, request.endpoint)
+        call.decision = decision
         call.fallback_reason = decision.fallback_reason
         if decision.student is not None:
             reason = await self._by_student(call, decision.student, send)
@@ -194,8 +198,7 @@ class Relay:
         call.not_answered()
         call.served_by, call.status = "gateway", error.status
         call.record(error=str(error))
-        headers = [(b"content-type", b"application/json"), *call.own_headers()]
-        await send_whole(send, error.status, headers, msgspec.json.encode(error.openai_body()))
+        await send_whole(send, error.status, [*_JSON, *call.own_headers()], error_body(call.request.endpoint, error))
 
     async def _broken(self, call: Call, error: Exception, send: Send) -> None:
         """Whoever was asked failed. What has begun cannot be mended: the client's connection is cut like ours was."""
@@ -218,11 +221,6 @@ class Relay:
         call.record(error=call.cut)
         if not call.watch.gone:
             raise asyncio.CancelledError
-
-
-async def send_json(send: Send, status: int, body: object, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
-    """Sends an answer of our own."""
-    await send_whole(send, status, [(b"content-type", b"application/json"), *headers], msgspec.json.encode(body))
 
 
 def _is_answered(endpoint: str, method: str) -> bool:

@@ -14,21 +14,35 @@ from gateway.core.sse import Events, data_of
 from gateway.proxy.dialect import as_openai
 
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_DONE = re.compile(rb"[\r\n]data: ?\[DONE\]")
-_KEPT = 16
+_LAST = rb"(?:message_stop|response\.(?:completed|incomplete|failed))"
+_END = re.compile(
+    rb"[\r\n](?:data: ?\[DONE\]|(event: ?" + _LAST + rb"(?=[\r\n])|data: ?\{\"type\": ?\"" + _LAST + rb"\"))"
+)
+_BLANK = re.compile(rb"\n\r?\n|\r\r")
+_KEPT = 48
 
 
 class DoneWatch:
-    """Notices the piece that completes the line `data: [DONE]`, wherever the stream was cut."""
+    """Notices the piece with which a stream's last event is whole, wherever it was cut: `data: [DONE]`, Anthropic's
+    `message_stop`, or the event with which a response ends. Clients stop reading there."""
 
     def __init__(self) -> None:
         self._tail = b"\n"
+        self._closing = False
 
     def seen(self, piece: bytes) -> bool:
-        """Whether [DONE] has arrived with this piece. Inside JSON no line can begin, so content cannot forge it."""
+        """Whether the end has arrived with this piece. Inside JSON no line can begin, so content cannot forge it."""
         window = self._tail + piece
         self._tail = window[-_KEPT:]
-        return _DONE.search(window) is not None
+        if self._closing:
+            return _BLANK.search(window) is not None
+        end = _END.search(window)
+        if end is None or not end[1]:
+            return end is not None
+        # The event has begun that is the last one: whole it is at the blank line after it.
+        self._closing = True
+        self._tail = b""
+        return self.seen(window[end.end() :])
 
 
 class Rewriter:

@@ -17,9 +17,9 @@ import msgspec
 
 from gateway.core import metrics
 from gateway.core.errors import StepdownError
-from gateway.providers.spec import UpstreamSpec
+from gateway.providers.spec import UpstreamSpec, speaks
 from gateway.proxy.call import Call
-from gateway.proxy.client import FAILURES, Address, UpstreamClient, endpoint, failure
+from gateway.proxy.client import FAILURES, Address, UpstreamClient, azure_endpoint, endpoint, failure
 from gateway.proxy.headers import ClientHeaders, Headers
 from gateway.proxy.http1 import Answer, BrokenOff, CannotConnect
 from gateway.proxy.paths import CHAT, MODELS
@@ -62,30 +62,33 @@ class Upstreams:
         self._translator = translator
         self._without_usage: set[UUID] = set()
 
-    def _url(self, upstream: NamedUpstream, path: str, query: str) -> Address:
-        """Where the upstream has this endpoint. Raises StepdownError when that is not known."""
+    def _url(self, upstream: NamedUpstream, model: str, path: str, query: str) -> Address:
+        """Where the upstream has this endpoint. Raises StepdownError when it has it nowhere."""
         if upstream.problem is not None:
             raise upstream.problem
-        if upstream.spec.kind == "litellm":
-            if path != CHAT:
-                raise StepdownError(
-                    404, "endpoint_not_translated",
-                    f"Upstream {upstream.name} is translated for, and that only for chat completions, not {path}.",
-                    hint="Route this model to an OpenAI-compatible upstream, or use chat completions.",
-                )  # fmt: skip
+        kind = upstream.spec.kind
+        if not speaks(kind, path):
+            raise StepdownError(
+                404, "endpoint_not_spoken", f"Upstream {upstream.name} is of kind {kind}, which does not speak {path}.",
+                hint="Route this model to an upstream that does: `openai` for OpenAI's wire, `anthropic` for Messages.",
+            )  # fmt: skip
+        if kind == "litellm":
             return endpoint(self._translator.base_url, CHAT, query)
         if not upstream.spec.base_url:
             raise StepdownError(
                 500, "upstream_incomplete", f"Upstream {upstream.name} has no base URL.",
                 hint="Give it one in the dashboard, up to and including /v1.",
             )  # fmt: skip
-        return endpoint(upstream.spec.base_url, quote(path, safe=_IN_PATHS), query)
+        path = quote(path, safe=_IN_PATHS)
+        if kind == "azure":
+            return azure_endpoint(upstream.spec.base_url, model, path, query)
+        return endpoint(upstream.spec.base_url, path, query)
 
     def failure(self, call: Call, error: Exception) -> StepdownError:
         """What to tell the client whose upstream could not be asked."""
         assert call.decision is not None
         upstream = call.asked.upstream if call.asked else call.decision.route.upstream
-        return failure(error, upstream.name, self._url(upstream, call.request.endpoint, ""))
+        return failure(error, upstream.name, self._url(upstream, call.request.model, call.request.endpoint, ""))
 
     async def ask(self, call: Call, asked: Asked, query: str, retry: bool) -> tuple[Answer, bool]:
         """The open response, and whether the usage in its stream was our wish, to be stripped.
@@ -94,15 +97,18 @@ class Upstreams:
         StepdownError where it cannot be asked at all, what `client.FAILURES` names where it failed.
         """
         request, spec = call.request, asked.upstream.spec
-        url = self._url(asked.upstream, request.endpoint, query)
+        model: str | None = asked.model or request.model
+        url = self._url(asked.upstream, model or "", request.endpoint, query)
+        if spec.kind in ("azure", "litellm"):  # told by the address, or beside the body
+            model = None
         wish = request.stream and not request.wants_usage and spec.id not in self._without_usage
-        body, encoded, wished = request.outgoing(asked.model, ask_usage=wish)
+        body, encoded, wished = request.outgoing(model, ask_usage=wish)
         response = await self._send(call, url, self._headers(call, asked, encoded), body, retry)
         if not wished or response.status not in _REFUSED:
             return response, wished
         # Nothing has run. Was it our wish that was refused? The app must not pay for that: ask as it asked.
         response.close()
-        body, encoded, _ = request.outgoing(asked.model, ask_usage=False)
+        body, encoded, _ = request.outgoing(model, ask_usage=False)
         call.not_answered()
         response = await self._send(call, url, self._headers(call, asked, encoded), body, retry)
         if response.status not in _REFUSED:
@@ -136,8 +142,8 @@ class Upstreams:
         if route is None or route.upstream.spec.kind == "litellm":
             return []
         try:
-            url = self._url(route.upstream, MODELS, "")
-            sent = headers.to_upstream(route.upstream.spec.api_key, stream=True)
+            url = self._url(route.upstream, "", MODELS, "")
+            sent = headers.to_upstream(route.upstream.spec.api_key, stream=True, kind=route.upstream.spec.kind)
             async with asyncio.timeout(_LIST_S):
                 response = await self._client.ask(url, sent, b"", "GET")
                 with closing(response):
@@ -152,7 +158,7 @@ class Upstreams:
         translated = spec.kind == "litellm"
         elsewhere = call.decision is not None and asked is not call.decision.route.upstreams[0]
         credential = "" if translated else spec.api_key
-        headers = call.headers.to_upstream(credential, call.request.stream, encoded, elsewhere)
+        headers = call.headers.to_upstream(credential, call.request.stream, encoded, spec.kind, elsewhere)
         if translated:
             headers += self._translator.headers(spec, asked.model or spec.model or call.request.model)
         return headers

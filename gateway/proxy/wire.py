@@ -13,9 +13,10 @@ import msgspec
 from gateway.core import jsontext
 from gateway.core.compression import ENCODINGS, TooLarge, decompress
 from gateway.core.errors import StepdownError
-from gateway.proxy.paths import CHAT
+from gateway.proxy.paths import CHAT, COMPLETIONS
 from gateway.routing.request import RequestView
 
+_NAMES = {CHAT: "chat.completions", COMPLETIONS: "completions"}
 _USAGE = b'"stream_options":{"include_usage":true}'
 
 
@@ -30,24 +31,30 @@ _head = msgspec.json.Decoder(_Head)
 
 
 class ChatRequest(RequestView):
-    """A Chat Completions request: the bytes as they came, and the fields that decide its way.
+    """A request of Chat Completions, or of the older Completions: the bytes as they came, and the fields that decide
+    its way. `model`: the deployment that an Azure path names, else the body's.
 
-    Raises StepdownError (400) when the body is not a JSON object with a model.
+    Raises StepdownError (400) when the body is not a JSON object, or neither names a model.
     """
 
-    __slots__ = ("_given", "_options", "model", "raw", "stream", "wants_usage")
-    method, endpoint, name, capture = "POST", CHAT, "chat.completions", "full"
+    __slots__ = ("_given", "_named", "_options", "endpoint", "model", "name", "raw", "stream", "wants_usage")
+    method, capture, whole = "POST", "full", True
 
-    def __init__(self, raw: bytes, encoding: str | None, limit: int) -> None:
+    def __init__(
+        self, raw: bytes, encoding: str | None, limit: int, endpoint: str = CHAT, deployment: str = ""
+    ) -> None:
         super().__init__()
         self.raw = raw
+        self.endpoint = endpoint
+        self.name = _NAMES[endpoint]
         self._given = _clear(raw, encoding, limit) if encoding else raw
         head = self._read_head()
-        if not isinstance(head.model, str) or not head.model:
+        self._named = head.model
+        self.model: str = deployment or (head.model if isinstance(head.model, str) else "")
+        if not self.model:
             raise StepdownError(
                 400, "model_missing", "The request names no model.", hint="Send `model` as a string.", param="model"
             )
-        self.model: str = head.model
         self.stream: bool = head.stream is True
         self._options: dict[str, Any] = head.stream_options if isinstance(head.stream_options, dict) else {}
         self.wants_usage: bool = self._options.get("include_usage") is True
@@ -75,17 +82,23 @@ class ChatRequest(RequestView):
             )
         return body
 
+    @property
+    def for_students(self) -> bool:
+        """Whether a student could answer it."""
+        return self.endpoint == CHAT
+
     def outgoing(self, model: str | None, ask_usage: bool) -> tuple[bytes, bool, bool]:
         """The body to send on, whether it still has its content-encoding, and whether it asks for usage.
 
-        The very bytes that came, save for what has to be changed: the model where the route names another one,
-        and `stream_options.include_usage` where we ask for usage. A compressed body is not opened for usage.
+        The very bytes that came, save for what has to be changed: the model where it has to be another one (None:
+        what it says does not count), and `stream_options.include_usage` where we ask for usage. A compressed body is
+        not opened for usage.
         """
         body, encoded = self.raw, self._given is not self.raw
         asked = ask_usage and not encoded
         if asked:
             body = self._with_usage()
-        if model is not None and model != self.model:
+        if model is not None and model != self._named:
             body, encoded = jsontext.changed(self._given if encoded else body, model=model), False
         return body, encoded, asked
 

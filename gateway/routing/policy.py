@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from gateway.core.errors import StepdownError
+from gateway.providers.spec import speaks
 from gateway.routing.manifest import outside
 from gateway.routing.request import RequestView
-from gateway.routing.snapshot import ProjectInForce, RouteInForce, StudentInForce
+from gateway.routing.snapshot import Asked, ProjectInForce, RouteInForce, StudentInForce
 from gateway.tasks.service import slugify
 
 ANY = "*"
+_CHAT = "chat/completions"
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,8 @@ def decide(project: ProjectInForce, alias: str, request: RequestView) -> Decisio
     Raises StepdownError (404) naming the known aliases when there is no route.
     """
     task_id = find_task(project, request) if alias in project.by_task else None
-    route = (project.routes.get((alias, task_id)) if task_id else None) or _route_of_all_tasks(project, alias)
+    route = project.routes.get((alias, task_id)) if task_id else None
+    route = route or _route_of_all_tasks(project, alias, _CHAT)
     if route is None:
         raise unknown_model(project, alias)
     revision = route.revision
@@ -54,12 +57,12 @@ def decide(project: ProjectInForce, alias: str, request: RequestView) -> Decisio
     return Decision(route, task_id, None if reason else revision.student, reason)
 
 
-def decide_plain(project: ProjectInForce, alias: str) -> Decision:
+def decide_plain(project: ProjectInForce, alias: str, endpoint: str) -> Decision:
     """Who answers a call that no student can: the route of its model, else of any; without a model, the only upstream.
 
     Raises StepdownError (404) naming the known aliases, or what to add where no model is named.
     """
-    route = _route_of_all_tasks(project, alias)
+    route = _route_of_all_tasks(project, alias, endpoint)
     if route is not None:
         return Decision(route, None)
     if alias:
@@ -76,8 +79,17 @@ def decide_plain(project: ProjectInForce, alias: str) -> Decision:
     return Decision(route, None)
 
 
-def _route_of_all_tasks(project: ProjectInForce, alias: str) -> RouteInForce | None:
-    return project.routes.get((alias, None)) or project.routes.get((ANY, None))
+def _route_of_all_tasks(project: ProjectInForce, alias: str, endpoint: str) -> RouteInForce | None:
+    """The alias's own route, else the catch-all. Where its upstream does not speak the endpoint, and just one other of
+    the project does, that one is meant: two upstreams of two dialects need no route for each model."""
+    route = project.routes.get((alias, None)) or project.routes.get((ANY, None))
+    if route is None or route.alias != ANY or speaks(route.upstream.spec.kind, endpoint):
+        return route
+    spoken = [upstream for upstream in project.upstreams if speaks(upstream.spec.kind, endpoint)]
+    others = [upstream for upstream in spoken if upstream.spec.kind != "litellm"]  # its process runs for routes alone
+    if len(others) != 1:
+        return route
+    return RouteInForce(id=others[0].spec.id, alias=ANY, task_id=None, upstreams=(Asked(others[0]),), revision=None)
 
 
 def within_share(share: float, request: RequestView) -> bool:

@@ -101,6 +101,8 @@ class SnapshotHolder:
             id = UUID(row["project_id"])
             return projects.setdefault(id, ProjectInForce(id))
 
+        for row in state["upstreams"]:
+            project(row).upstreams.append(upstreams[row["id"]])
         for row in state["tasks"]:
             here = project(row)
             here.tasks_by_slug[row["slug"]] = UUID(row["id"])
@@ -134,7 +136,7 @@ class SnapshotHolder:
         spec = UpstreamSpec(
             id=UUID(row["id"]),
             project_id=UUID(row["project_id"]),
-            kind="litellm" if row["kind"] == "litellm" else "openai",
+            kind=row["kind"],
             base_url=row["base_url"],
             model=row["model"] or "",
             api_key=api_key,

@@ -85,6 +85,8 @@ class ProjectInForce:
     """Aliases with a route of their own for some task: only their calls need their task found."""
     tasks_by_slug: dict[str, UUID] = field(default_factory=dict)
     tasks_by_fingerprint: dict[bytes, UUID] = field(default_factory=dict)
+    upstreams: list[NamedUpstream] = field(default_factory=list)
+    """Every upstream of the project, with a route or without."""
 
     @property
     def aliases(self) -> list[str]:

@@ -15,8 +15,10 @@ from gateway.admin.repository import calls as repository
 from gateway.admin.repository.calls import CallFilter
 from gateway.admin.schemas.calls import CallDetail, CallPage, CallRow
 from gateway.capture.bodies import load_request, load_response
+from gateway.capture.dialects import dialect_of
 from gateway.core.db import async_session
 from gateway.core.errors import not_found
+from gateway.tasks.fingerprint import messages_of
 
 router = admin_router("calls", "/projects/{project_id}/calls")
 
@@ -89,12 +91,18 @@ async def get_call(project_id: ProjectId, call_id: UUID, db: Database) -> CallDe
     if found is None:
         raise not_found("call", call_id)
     call = found.call
+    dialect = dialect_of(call.endpoint)
+    request = await db.run_sync(lambda session: load_request(session, call))
+    response = await db.run_sync(lambda session: load_response(session, call))
+    answer = dialect.whole(response) if response else None
     return CallDetail(
         **found.fields,
         endpoint=call.endpoint,
         tags=call.tags,
         route_revision=found.route_revision,
         price=found.price,
-        request=await db.run_sync(lambda session: load_request(session, call)),
-        response=await db.run_sync(lambda session: load_response(session, call)),
+        request=request,
+        response=response,
+        conversation=[dict(m) for m in messages_of(dialect.as_chat(request))] if request else [],
+        answers=[choice.get("message") or {} for choice in answer.choices] if answer else [],
     )

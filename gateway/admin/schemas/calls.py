@@ -55,4 +55,6 @@ class CallDetail(CallRow):
     route_revision: int | None
     request: JsonObject | None
     response: Any | None
+    conversation: list[JsonObject] = Field(description="What was asked, as Chat Completions has it, in any dialect.")
+    answers: list[JsonObject] = Field(description="What was answered, as messages of Chat Completions.")
     price: JsonObject | None = Field(description="The price as it was at the time of the call.")

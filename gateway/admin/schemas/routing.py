@@ -10,6 +10,7 @@ from uuid import UUID
 from pydantic import AnyHttpUrl, Field, TypeAdapter, field_validator
 
 from gateway.admin.schemas.common import Input, JsonObject, Money, Named, Shape
+from gateway.providers.spec import UpstreamKind
 
 Permission = Literal["allowed", "forbidden", "unknown"]
 Stage = Literal["observe", "shadow", "canary", "live"]
@@ -40,8 +41,10 @@ class UpstreamIn(Input):
     """A provider to relay to. Its key is sealed when stored and never returned."""
 
     name: str = Field(min_length=1, max_length=100)
-    kind: Literal["openai", "litellm"] = "openai"
-    base_url: str | None = Field(None, description="Up to and including /v1.")
+    kind: UpstreamKind = Field("openai", description="The wire it speaks; `litellm`: translated for.")
+    base_url: str | None = Field(
+        None, description="Up to and including /v1; for Azure its resource, `?api-version=…` with it."
+    )
     model: str | None = Field(None, description="What it judges and teaches with; unset: as the app asked.")
     api_key: str = Field("", description="The provider's key; may be empty where the provider asks for none.")
     train_on_output: Permission = "unknown"

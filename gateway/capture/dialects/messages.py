@@ -82,7 +82,9 @@ def _choice(message: Mapping[str, Any]) -> dict[str, Any]:
     text = "".join(str(block.get("text") or "") for block in blocks if block.get("type") == "text")
     reason = message.get("stop_reason")
     calls = [_call(block) for block in blocks if block.get("type") == "tool_use"]
-    return chat_choice(text or None, _REASONS.get(reason, reason) if isinstance(reason, str) else None, calls)
+    thinking = "\n".join(str(block["thinking"]) for block in blocks if block.get("thinking"))
+    finish = _REASONS.get(reason, reason) if isinstance(reason, str) else None
+    return chat_choice(text or None, finish, calls, reasoning=thinking)
 
 
 class MessageAssembly(Assembly):

@@ -84,15 +84,25 @@ def whole(response: dict[str, Any]) -> Answer:
 def _choice(response: Mapping[str, Any]) -> dict[str, Any]:
     texts: list[str] = []
     refusals: list[str] = []
+    thoughts: list[str] = []
     calls = []
     for item in dicts_in(response.get("output")):
         if item.get("type") == "function_call":
             calls.append(chat_tool_call(item.get("call_id"), item.get("name"), str(item.get("arguments") or "")))
+        elif item.get("type") == "reasoning":
+            told = (*dicts_in(item.get("summary")), *dicts_in(item.get("content")))
+            thoughts += [str(part["text"]) for part in told if part.get("text")]
         elif item.get("type") == "message":
             for part in dicts_in(item.get("content")):
                 texts.append(str(part.get("text") or ""))
                 refusals.append(str(part.get("refusal") or ""))
-    return chat_choice("".join(texts) or None, _finish_reason(response, bool(calls)), calls, "".join(refusals))
+    return chat_choice(
+        "".join(texts) or None,
+        _finish_reason(response, bool(calls)),
+        calls,
+        refusal="".join(refusals),
+        reasoning="\n".join(thoughts),
+    )
 
 
 def _finish_reason(response: Mapping[str, Any], calls: bool) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
+from typing import cast as typed
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Text, cast, func, literal_column, or_, select
@@ -14,7 +15,7 @@ from gateway.core.clock import now
 from gateway.core.errors import not_found
 from gateway.core.secretbox import unseal
 from gateway.models import ApiKey, Deployment, Price, Route, RouteFallback, RouteRevision, Student, Task, Upstream
-from gateway.providers.spec import Prices, UpstreamSpec
+from gateway.providers.spec import Prices, UpstreamKind, UpstreamSpec
 
 
 def _rows(name: str, query: Any) -> ColumnElement[Any]:
@@ -92,7 +93,7 @@ def upstream_spec(session: Session, project_id: UUID, upstream_id: UUID, model: 
     return UpstreamSpec(
         id=row.id,
         project_id=row.project_id,
-        kind="litellm" if row.kind == "litellm" else "openai",
+        kind=typed(UpstreamKind, row.kind),
         base_url=row.base_url,
         model=model or row.model or "",
         api_key=unseal(row.credential) if row.credential else "",

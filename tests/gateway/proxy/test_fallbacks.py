@@ -234,7 +234,7 @@ def test_one_that_does_not_speak_the_endpoint_is_passed_over(guarded: World, spa
     spare.reply = error(400)
     answer = guarded.post(embed, "/v1/embeddings")
     assert (answer.status_code, answer.content) == (400, error(400).pieces[0]), "the first that could be asked"
-    assert stored_calls()[-1].fallback_reason == "endpoint_not_translated"
+    assert stored_calls()[-1].fallback_reason == "endpoint_not_spoken"
 
 
 def test_after_a_student_too(guarded: World, spare: MockUpstream) -> None:

@@ -125,20 +125,31 @@ def test_no_path_leads_out_of_the_upstreams_base_url(world: World) -> None:
     assert world.upstream.seen == []
 
 
-def test_a_streamed_response_passes_and_its_last_event_tells_the_tokens(world: World) -> None:
+def test_tokens_are_told_by_the_last_event_where_words_are_not_kept(world: World) -> None:
     usage = {"input_tokens": 30, "output_tokens": 9, "output_tokens_details": {"reasoning_tokens": 4}}
+    done = {"id": "r", "status": "completed", "output": [], "usage": usage}
     pieces = [
         b"event: response.created\n" + event({"type": "response.created", "response": {"id": "r", "usage": None}}),
         b"event: response.output_text.delta\n" + event({"type": "response.output_text.delta", "delta": WORDS}),
-        b"event: response.completed\n" + event({"type": "response.completed", "response": {"id": "r", "usage": usage}}),
+        b"event: response.completed\n" + event({"type": "response.completed", "response": done}),
     ]
     world.upstream.reply = streamed(*pieces)
-    answer = world.post({"model": "gpt-4o", "input": "hi", "stream": True}, "/v1/responses")
+    asked = {"model": "gpt-4o", "input": "hi", "stream": True}
+    answer = world.post(asked, "/v1/responses", **{"x-stepdown-capture": "metadata"})
     assert answer.content == b"".join(pieces)
     assert b"Anna" not in spooled()
     (call,) = stored_calls()
     assert (call.endpoint, call.streamed, call.complete) == ("responses", True, True)
     assert (call.prompt_tokens, call.completion_tokens, call.reasoning_tokens) == (30, 9, 4)
+
+
+def test_a_file_called_model_is_not_the_model(world: World) -> None:
+    add_route(world, "whisper", upstream_model="whisper-1")
+    form = {"file": ("model", b"RIFF\r\n\r\ngpt-4o\r\n", "audio/wav"), "model": (None, "whisper")}
+    answer = world.client.post("/v1/audio/transcriptions", files=form)
+    assert answer.status_code == 200
+    assert b'name="model"\r\n\r\nwhisper-1\r\n' in world.upstream.seen[0].body
+    assert b"\r\n\r\ngpt-4o\r\n" in world.upstream.seen[0].body
 
 
 def test_an_upstream_that_cuts_is_recorded_as_cut(world: World) -> None:
@@ -154,7 +165,7 @@ def test_an_upstream_that_is_translated_for_answers_chat_alone(world: World) -> 
         session.execute(update(Upstream).values(kind="litellm", model="anthropic/claude"))
     world.refresh()
     refused = world.post({"model": "gpt-4o", "input": "x"}, "/v1/embeddings")
-    assert (refused.status_code, refused.json()["error"]["code"]) == (404, "endpoint_not_translated")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (404, "endpoint_not_spoken")
 
 
 def test_models_are_the_projects_own_and_the_catch_alls(world: World) -> None:

@@ -6,15 +6,23 @@ import { useProject } from "../../app/project";
 import { Columns, Dialog, DialogForm, Field, Input, Segmented, useToast } from "../../design";
 
 type Upstream = Schemas["UpstreamOut"];
+type Kind = NonNullable<Schemas["UpstreamIn"]["kind"]>;
 type Permission = "allowed" | "forbidden" | "unknown";
 
 const PERMISSIONS = (["allowed", "forbidden", "unknown"] as const).map((value) => ({ value, label: value }));
+
+const KINDS: Record<Kind, { label: string; hint: string }> = {
+  openai: { label: "OpenAI", hint: "Speaks OpenAI’s wire: bytes pass untouched." },
+  anthropic: { label: "Anthropic", hint: "Speaks Messages: bytes pass untouched." },
+  azure: { label: "Azure", hint: "OpenAI’s wire under Azure’s addresses: bytes pass untouched." },
+  litellm: { label: "Other", hint: "Translated through litellm, chat completions alone." },
+};
 
 export function UpstreamForm({ upstream, onClose }: { upstream?: Upstream; onClose: () => void }) {
   const { id: project_id } = useProject();
   const client = useQueryClient();
   const say = useToast();
-  const [kind, setKind] = useState<"openai" | "litellm">(upstream?.kind === "litellm" ? "litellm" : "openai");
+  const [kind, setKind] = useState<Kind>("openai");
   const [text, setText] = useState({
     name: upstream?.name ?? "",
     base_url: upstream?.base_url ?? "",
@@ -101,30 +109,30 @@ export function UpstreamForm({ upstream, onClose }: { upstream?: Upstream; onClo
         {!upstream && (
           <Columns>
             {line("name", "Name", "For people: openai, anthropic, our-azure.")}
-            <Field
-              label="Wire"
-              hint={
-                kind === "openai"
-                  ? "Speaks OpenAI’s wire: bytes pass untouched."
-                  : "Translated through litellm."
-              }
-            >
+            <Field label="Wire" hint={KINDS[kind].hint}>
               {() => (
                 <Segmented
                   label="Wire"
                   value={kind}
                   onChange={setKind}
-                  options={[
-                    { value: "openai", label: "OpenAI" },
-                    { value: "litellm", label: "Other" },
-                  ]}
+                  options={(Object.keys(KINDS) as Kind[]).map((value) => ({
+                    value,
+                    label: KINDS[value].label,
+                  }))}
                 />
               )}
             </Field>
           </Columns>
         )}
         <Columns>
-          {line("base_url", "Base URL", "Up to and including /v1.", "url")}
+          {line(
+            "base_url",
+            "Base URL",
+            kind === "azure"
+              ? "Of the resource, with ?api-version=… for clients that send none."
+              : "Up to and including /v1.",
+            "url",
+          )}
           {line(
             "api_key",
             "Key",

@@ -50,6 +50,7 @@ function Detail({ call, taskLink }: { call: Call; taskLink: (task: string) => st
       <div className="row wrap">
         <ServedBy by={call.served_by} name={name} />
         <HttpStatus status={call.status} complete={call.complete} />
+        {call.endpoint !== "chat.completions" && <Badge>{call.endpoint}</Badge>}
         {call.streamed && <Badge>streamed</Badge>}
         {call.trainable ? <Badge tone="ok">trainable</Badge> : <Badge tone="warn">never trained on</Badge>}
         {call.task && (
@@ -110,15 +111,13 @@ function factsOf(call: Call): [string, React.ReactNode][] {
 }
 
 function Conversation({ call }: { call: Call }) {
-  const request = (call.request?.messages as Message[] | undefined) ?? [];
-  const response = call.response as { choices?: { message?: Message }[]; error?: unknown } | null;
-  const answers = response?.choices?.flatMap((choice) => (choice.message ? [choice.message] : [])) ?? [];
+  const answers = call.answers as Message[];
   if (!call.request) return <Note>This key captures no bodies.</Note>;
   return (
     <div className={css.conversation}>
-      <Messages messages={request} />
+      <Messages messages={call.conversation as Message[]} />
       <Messages messages={answers} answer />
-      {answers.length === 0 && response && <JsonView value={response} label="response" />}
+      {answers.length === 0 && !!call.response && <JsonView value={call.response} label="response" />}
     </div>
   );
 }
