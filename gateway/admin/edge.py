@@ -11,8 +11,9 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DataError, OperationalError
 from sqlalchemy.ext.asyncio import AsyncSession
+from starlette.exceptions import HTTPException
 
 from gateway.admin.guard import administrator
 from gateway.admin.repository.access import project_exists
@@ -29,6 +30,15 @@ def _refusal(error: RequestValidationError) -> StepdownError:
     return StepdownError(400, "invalid_value", f"{param}: {first['msg']}.", param=param)
 
 
+def _does_not_fit(error: DataError) -> StepdownError:
+    return StepdownError(
+        400,
+        "invalid_value",
+        f"A value cannot be stored: {str(error.orig).splitlines()[0]}.",
+        hint="Numbers have 32 bits, and no text holds a NUL character.",
+    )
+
+
 def _database_down() -> StepdownError:
     return StepdownError(
         503,
@@ -36,6 +46,10 @@ def _database_down() -> StepdownError:
         "PostgreSQL does not answer.",
         hint="Look at `stepdown status`; calls go on being relayed and captured meanwhile.",
     )
+
+
+def _told(error: StepdownError) -> JSONResponse:
+    return JSONResponse(error.openai_body(), error.status)
 
 
 class AdminRoute(APIRoute):
@@ -48,13 +62,15 @@ class AdminRoute(APIRoute):
             try:
                 response = await handle(request)
             except StepdownError as error:
-                response = JSONResponse(error.openai_body(), error.status)
+                response = _told(error)
             except RequestValidationError as error:
-                refused = _refusal(error)
-                response = JSONResponse(refused.openai_body(), refused.status)
+                response = _told(_refusal(error))
+            except HTTPException as error:  # FastAPI's own: a body that is no text at all
+                response = _told(StepdownError(error.status_code, "malformed_request", f"{error.detail}."))
+            except DataError as error:
+                response = _told(_does_not_fit(error))
             except OperationalError:
-                down = _database_down()
-                response = JSONResponse(down.openai_body(), down.status)
+                response = _told(_database_down())
             response.headers.setdefault("cache-control", "no-store")
             return response
 

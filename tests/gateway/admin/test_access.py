@@ -118,3 +118,13 @@ async def test_another_projects_rows_are_not_reached(api: httpx.AsyncClient, ses
     changed = await api.patch(f"/api/projects/{ours}/upstreams/{upstream.id}", json={"judge_with": "forbidden"})
     assert changed.status_code == 404
     assert (await api.get(f"/api/projects/{ours}/upstreams")).json() == []
+
+
+async def test_what_cannot_be_read_or_stored_is_refused_in_our_shape(api: httpx.AsyncClient) -> None:
+    path = f"/api/projects/{await project(api)}/keys"
+    headers = {"content-type": "application/json"}
+    no_text = await api.post(path, content=b"\xff\xfe{", headers=headers)
+    too_large = await api.post(path, json={"name": "app", "max_concurrent": 1 << 40})
+    with_nul = await api.post("/api/projects", json={"name": "a\0b"})
+    for answer, code in ((no_text, "malformed_request"), (too_large, "invalid_value"), (with_nul, "invalid_value")):
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, code)
