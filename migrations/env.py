@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from alembic import context
@@ -10,10 +11,12 @@ from sqlalchemy import Connection
 from gateway.core.db import engine
 from gateway.models import Base
 
+_MONTH = re.compile(r"call_\d{4}_\d{2}")
+
 
 def is_ours(name: str | None, kind: str, _parents: Any) -> bool:
     """Monthly partitions of `call` are made as months come, not by migrations."""
-    return not (kind == "table" and name is not None and name.startswith("call_p"))
+    return not (kind == "table" and name is not None and _MONTH.fullmatch(name))
 
 
 def run(connection: Connection) -> None:
