@@ -106,7 +106,7 @@ def _of_request(request: StoredRequest | None) -> dict[str, Any]:
 def _of_answer(envelope: Envelope, answer: Answer, record: Record, blobs: BlobSet) -> dict[str, Any]:
     whole = answer.whole and envelope.cut is None and envelope.status == 200
     messages = [c.get("message") for c in answer.choices]
-    reasons = {c.get("finish_reason") for c in answer.choices}
+    reasons = {c["finish_reason"] for c in answer.choices if isinstance(c.get("finish_reason"), str)}
     values: dict[str, Any] = {
         "complete": whole or (envelope.cut is None and envelope.status != 200 and bool(record.response)),
         "trainable": whole and answer.finished and not reasons & _NOT_LEARNED and all(map(_says_something, messages)),

@@ -7,6 +7,8 @@ from typing import Any
 
 from gateway.providers.spec import Usage
 
+_IMPOSSIBLE = 2**31
+"""No answer has as many tokens; the database could not hold the number either."""
 _CACHED = {"cache_read_input_tokens", "cache_creation_input_tokens"}
 
 
@@ -49,4 +51,4 @@ def usage_field(raw: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _count(container: object, name: str) -> int:
     value = container.get(name) if isinstance(container, Mapping) else None
-    return int(value) if isinstance(value, int | float) and value > 0 else 0
+    return int(value) if isinstance(value, int | float) and 0 < value < _IMPOSSIBLE else 0
