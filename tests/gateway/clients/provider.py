@@ -37,7 +37,8 @@ def reply(seen: Seen) -> Reply:
 
 def whole(body: Any) -> Reply:
     """An answer in one piece."""
-    return Reply([msgspec.json.encode(body)], headers={"content-type": "application/json", "x-request-id": "req_7"})
+    headers = {"content-type": "application/json", "x-request-id": "req_7", "request-id": "req_7"}
+    return Reply([msgspec.json.encode(body)], headers=headers)
 
 
 def chat(body: dict[str, Any]) -> Reply:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import openai
+import pytest
 from pydantic import BaseModel
 
 from tests.gateway.clients.captured import captured
@@ -10,29 +13,42 @@ from tests.gateway.clients.provider import EMBEDDING
 from tests.gateway.clients.shapes import TEXT, USAGE, WORD
 from tests.gateway.world import World, seed, stored_calls
 
+ASK = "How is the weather?"
+
 
 class Place(BaseModel):
     city: str
 
 
 def test_responses(app: openai.OpenAI) -> None:
-    answer = app.responses.create(model="gpt-4o", input="How is the weather?", instructions="Be short.")
+    answer = app.responses.create(model="gpt-4o", input=ASK, instructions="Be short.")
     assert answer.output_text == TEXT
     assert answer.usage is not None
     assert answer.usage.total_tokens == sum(USAGE)
     parsed = app.responses.parse(model="gpt-4o", input="Where?", text_format=Place)
     assert parsed.output_parsed == Place(city=WORD)
-    assert [c.call.endpoint for c in captured()] == ["responses", "responses"]
+    plain, shaped = captured()
+    assert (plain.call.endpoint, plain.call.answer_preview, plain.call.preview) == ("responses", TEXT, ASK)
+    assert plain.request == {"model": "gpt-4o", "input": ASK, "instructions": "Be short."}
+    assert plain.response["output"][0]["content"][0]["text"] == TEXT
+    assert plain.response["id"] == answer.id
+    assert shaped.request["text"]["format"]["name"] == "Place"
+    assert plain.call.trainable
+    assert plain.call.fingerprint is not None
 
 
 def test_streamed_responses(app: openai.OpenAI) -> None:
-    chunks = list(app.responses.create(model="gpt-4o", input="How is the weather?", stream=True))
+    chunks = list(app.responses.create(model="gpt-4o", input=ASK, stream=True))
     assert "".join(c.delta for c in chunks if c.type == "response.output_text.delta") == TEXT
     with app.responses.stream(model="gpt-4o", input="Where?", text_format=Place) as stream:
         kinds = [event.type for event in stream]
     assert kinds[0] == "response.created"
     assert stream.get_final_response().output_parsed == Place(city=WORD)
-    assert [c.call.streamed for c in captured()] == [True, True]
+    plain, shaped = captured()
+    assert (plain.call.streamed, shaped.call.streamed) == (True, True)
+    assert plain.response["output"][0]["content"][0]["text"] == TEXT
+    assert plain.response["status"] == "completed"
+    assert shaped.call.trainable
 
 
 def test_a_tool_in_responses(app: openai.OpenAI) -> None:
@@ -46,6 +62,10 @@ def test_a_tool_in_responses(app: openai.OpenAI) -> None:
     told = {"type": "function_call_output", "call_id": call.call_id, "output": "21 degrees"}
     answer = app.responses.create(model="gpt-4o", input=[told], tools=tools)
     assert answer.output_text == TEXT
+    first, second = captured()
+    assert first.response["output"][0]["call_id"] == call.call_id
+    assert first.call.finish_reason == "tool_calls"
+    assert second.request["input"] == [told]
 
 
 def test_a_stored_response(app: openai.OpenAI, town: World) -> None:
@@ -69,6 +89,9 @@ def test_completions(app: openai.OpenAI) -> None:
     assert app.completions.create(model="gpt-4o", prompt="Weather:").choices[0].text == TEXT
     chunks = list(app.completions.create(model="gpt-4o", prompt="Weather:", stream=True))
     assert "".join(chunk.choices[0].text for chunk in chunks) == TEXT
+    plain, stream = captured()
+    assert plain.request["prompt"] == stream.request["prompt"] == "Weather:"
+    assert plain.response["choices"][0]["text"] == stream.response["choices"][0]["text"] == TEXT
 
 
 def test_embeddings(app: openai.OpenAI) -> None:
@@ -91,3 +114,23 @@ def test_models_are_ours_and_behind_a_catch_all_the_upstreams_too(app: openai.Op
     open_to_all = seed(town.upstream.base_url, name="open", alias="*")
     town.refresh()
     assert [model.id for model in app.with_options(api_key=open_to_all.key).models.list()] == ["theirs"]
+
+
+def test_azure(town: World) -> None:
+    with openai.AzureOpenAI(azure_endpoint=town.url, api_key=town.rows.key, api_version="2025-04-01-preview") as azure:
+        messages: Any = [{"role": "user", "content": ASK}]
+        answer = azure.chat.completions.create(model="gpt-4o", messages=messages)
+        assert answer.choices[0].message.content == TEXT
+        with azure.chat.completions.stream(model="gpt-4o", messages=messages) as stream:
+            assert stream.get_final_completion().choices[0].message.content == TEXT
+        assert azure.embeddings.create(model="gpt-4o", input=["hi"]).data[0].embedding == EMBEDDING
+        with pytest.raises(openai.NotFoundError, match="Known: gpt-4o"):
+            azure.chat.completions.create(model="gpt-9", messages=messages)
+    assert [c.call.endpoint for c in captured()] == ["chat.completions", "chat.completions", "embeddings"]
+    assert [c.message["content"] for c in captured()[:2]] == [TEXT, TEXT]
+
+
+def test_azures_new_addresses(town: World) -> None:
+    with openai.OpenAI(base_url=f"{town.url}/openai/v1/", api_key=town.rows.key) as azure:
+        assert azure.responses.create(model="gpt-4o", input=ASK).output_text == TEXT
+    assert captured()[0].call.answer_preview == TEXT
