@@ -27,6 +27,7 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
     `cut`: why the answer is not whole (client_hangup, upstream_cut, upstream_idle_timeout); None when it is.
     `usage`: only where the bodies are not kept, because the writer cannot read it from them.
     `upstream_model`: the name that the upstream was asked for, where that is not the alias.
+    `traceparent`: the client's header of this name, as it came.
     """
 
     id: UUID
@@ -55,6 +56,7 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
     finish_reason: str | None = None
     upstream_model: str | None = None
     endpoint: str = "chat.completions"
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True)

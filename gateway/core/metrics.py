@@ -1,15 +1,72 @@
-"""Owns the Prometheus metrics of the gateway and of its writer. Must hold no rules."""
+"""Owns the Prometheus metrics of the gateway. Must hold no rules."""
 
 from __future__ import annotations
 
-from prometheus_client import Counter, Gauge, Histogram
+from bisect import bisect_left
+from collections.abc import Iterator
 
-_SECONDS = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 120)
+from prometheus_client import REGISTRY, Counter, Gauge
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
-CALLS = Counter("stepdown_calls", "Calls answered, by who answered and with which status.", ["served_by", "status"])
+_SECONDS = (
+    0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5,
+    1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0,
+)  # fmt: skip
+_BOUNDS_NS = [round(bound * 1e9) for bound in _SECONDS]
+_LE = [*map(floatToGoString, _SECONDS), "+Inf"]
+
+
+class AnsweredCalls(Collector):
+    """Counts and times of answered calls, kept in plain numbers until somebody asks: every call pays for this.
+
+    Prometheus' own histograms and counters took 5 µs a call, this takes one. To be used from one thread.
+    """
+
+    def __init__(self) -> None:
+        self._calls: dict[tuple[str, int], int] = {}
+        self._overhead = [0] * len(_LE)
+        self._latency = [0] * len(_LE)
+        self._overhead_ns = self._latency_ns = 0
+
+    def add(self, served_by: str, status: int, overhead_ns: int, latency_ns: int) -> None:
+        """One more call. Times in nanoseconds."""
+        answered = (served_by, status)
+        self._calls[answered] = self._calls.get(answered, 0) + 1
+        self._overhead[bisect_left(_BOUNDS_NS, overhead_ns)] += 1
+        self._latency[bisect_left(_BOUNDS_NS, latency_ns)] += 1
+        self._overhead_ns += overhead_ns
+        self._latency_ns += latency_ns
+
+    def collect(self) -> Iterator[Metric]:
+        """The figures in Prometheus' form."""
+        calls = CounterMetricFamily(
+            "stepdown_calls", "Calls answered, by who answered and with which status.", labels=["served_by", "status"]
+        )
+        for (served_by, status), number in self._calls.copy().items():
+            calls.add_metric([served_by, str(status)], number)
+        yield calls
+        yield _histogram(
+            "stepdown_overhead_seconds", "Our own part of a call's time.", self._overhead, self._overhead_ns
+        )
+        yield _histogram(
+            "stepdown_latency_seconds", "From the request's last byte to the answer's.", self._latency, self._latency_ns
+        )
+
+
+def _histogram(name: str, documentation: str, counts: list[int], total_ns: int) -> Metric:
+    family, below, buckets = HistogramMetricFamily(name, documentation), 0, []
+    for bound, number in zip(_LE, counts, strict=True):
+        below += number
+        buckets.append((bound, below))
+    family.add_metric([], buckets, total_ns / 1e9)
+    return family
+
+
+ANSWERED = AnsweredCalls()
+REGISTRY.register(ANSWERED)
 REFUSED = Counter("stepdown_refused", "Calls that the gateway itself refused, by reason.", ["code"])
-OVERHEAD = Histogram("stepdown_overhead_seconds", "Our own part of a call's time.", buckets=_SECONDS)
-LATENCY = Histogram("stepdown_latency_seconds", "From the request's last byte to the answer's.", buckets=_SECONDS)
 IN_FLIGHT = Gauge("stepdown_calls_in_flight", "Calls being answered now.")
 FALLBACKS = Counter("stepdown_student_fallbacks", "Calls meant for a student that the upstream answered.", ["reason"])
 UPSTREAM_FALLBACKS = Counter(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 from time import perf_counter_ns, time_ns
 
-from prometheus_client import Counter
-
 from gateway.capture import assemble
 from gateway.capture.record import Envelope
 from gateway.capture.spool import Spool
@@ -126,9 +124,7 @@ class Call:
         now = perf_counter_ns()
         waited = self.wait_ns + ((self.last_ns or now) - self.sent_ns if self.sent_ns else 0)
         latency = now - self.started_ns
-        metrics.OVERHEAD.observe((latency - waited) / 1e9)
-        metrics.LATENCY.observe(latency / 1e9)
-        count(self.served_by, self.status)
+        metrics.ANSWERED.add(self.served_by, self.status, latency - waited, latency)
         full = self.mode == "full"
         envelope = self._envelope(error, latency, waited)
         self._spool.append(envelope, self.request.raw if full else b"", self.pieces if full else [])
@@ -166,6 +162,7 @@ class Call:
             finish_reason=finish_reason,
             upstream_model=asked.model if asked else None,
             endpoint=request.name,
+            traceparent=self.headers.traceparent,
         )
 
     def _summary(self) -> tuple[dict[str, int], str | None]:
@@ -188,14 +185,3 @@ class Call:
 def capture_mode(*wished: str | None) -> str:
     """The most reserved of several wishes: off, metadata or full. A word that we do not know counts as off."""
     return _MODES[min(_MODES.index(w) if w in _MODES else 0 for w in wished if w is not None)]
-
-
-_counters: dict[tuple[str, int], Counter] = {}
-
-
-def count(served_by: str, status: int) -> None:
-    """Counts an answer. The labelled counter is looked up once: prometheus_client locks on every lookup."""
-    counter = _counters.get((served_by, status))
-    if counter is None:
-        counter = _counters[served_by, status] = metrics.CALLS.labels(served_by, str(status))
-    counter.inc()

@@ -31,7 +31,9 @@ Headers = list[tuple[bytes, bytes]]
 class ClientHeaders:
     """What the client's headers say to us, and the rest, to send on as they came."""
 
-    __slots__ = ("accept", "capture", "encoding", "expects", "forward", "kind", "length", "task", "token")
+    __slots__ = (
+        "accept", "capture", "encoding", "expects", "forward", "kind", "length", "task", "token", "traceparent",
+    )  # fmt: skip
 
     def __init__(self, raw: Iterable[tuple[bytes, bytes]]) -> None:
         self.token: str | None = None
@@ -39,6 +41,7 @@ class ClientHeaders:
         self.length: int | None = None
         self.task: str | None = None
         self.capture: str | None = None
+        self.traceparent: str | None = None
         self.accept = ""
         self.kind = ""
         self.expects = False
@@ -52,6 +55,8 @@ class ClientHeaders:
                     self.encoding = _text(value).lower()
                 elif name == b"content-type":
                     self.kind = _text(value).lower()
+                elif name == b"traceparent":
+                    self.traceparent = _text(value)
             elif name == b"connection":
                 dropped = _named(value)
             else:
