@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import uuid
 from typing import Any
 
 from sqlalchemy.orm import Session
 
+from gateway.capture.blobs import Codec, digest_of
 from gateway.capture.repository import ensure_partitions, insert_blobs
 from gateway.core import jsontext
 from gateway.core.clock import now
@@ -92,8 +92,9 @@ def call(
     message = answer if isinstance(answer, dict) else {"role": "assistant", "content": answer}
     response = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
     stored = [jsontext.encode(part) for part in [*body["messages"], response]]
-    digests = [hashlib.sha256(part).digest() for part in stored]
-    insert_blobs(session, {(of.project_id, digest): part for digest, part in zip(digests, stored, strict=True)})
+    digests = [digest_of(part) for part in stored[:-1]]
+    plain = Codec()
+    insert_blobs(session, of.project_id, {d: plain.compress(part) for d, part in zip(digests, stored, strict=False)})
     values: dict[str, Any] = {
         "id": new_id(),
         "served_by": "upstream",
@@ -117,8 +118,8 @@ def call(
         "answer_preview": "",
         "tags": {},
         "request": {key: value for key, value in body.items() if key != "messages"},
-        "message_hashes": [digest.hex() for digest in digests[:-1]],
-        "response_hash": digests[-1],
+        "items": b"".join(digests),
+        "response": plain.compress(stored[-1]),
     }
     if not session.info.get("partitions"):
         ensure_partitions(session)

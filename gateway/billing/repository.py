@@ -10,6 +10,7 @@ from sqlalchemy import func, or_, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
+from gateway.core.db import copy_rows
 from gateway.models import LedgerEntry, Price
 
 
@@ -23,6 +24,14 @@ def add_entries(session: Session, entries: list[dict[str, Any]]) -> None:
     """Adds charges; one whose `source_id` is charged already is left out."""
     if entries:
         session.execute(insert(LedgerEntry).on_conflict_do_nothing(index_elements=["source_id"]), entries)
+
+
+def copy_entries(session: Session, entries: list[dict[str, Any]]) -> None:
+    """Adds charges of calls that are stored in the same transaction, so that none can be there yet."""
+    if len(entries) == 1:
+        add_entries(session, entries)
+    else:
+        copy_rows(session, "ledger_entry", entries)
 
 
 def spent(session: Session, project_id: UUID, run_id: UUID) -> Any:

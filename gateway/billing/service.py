@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -69,6 +68,11 @@ def entry(
             "output_per_mtok": str(price.output_per_mtok),
             "source": price.source,
         },
-        "usage": asdict(usage),
+        "usage": {
+            "prompt": usage.prompt,
+            "completion": usage.completion,
+            "cached": usage.cached,
+            "reasoning": usage.reasoning,
+        },
         "created_at": now(),
     }

@@ -23,12 +23,19 @@ _NOT_LEARNED = frozenset({"length", "content_filter", "error", "model_length", "
 
 @dataclass
 class Parsed:
-    """A call ready to be stored. `values` are its row; `usage` None where none was reported; `model` as answered."""
+    """A call ready to be stored. `values` are its row; `usage` None where none was reported; `model` as answered.
+
+    `items`: the hashes of what was asked. `answer`: the answer as JSON. `message`: the one message in it as JSON, which
+    an app that goes on sends back.
+    """
 
     envelope: Envelope
     values: dict[str, Any]
     blobs: BlobSet
     usage: Usage | None
+    items: list[bytes] = field(default_factory=list)
+    answer: bytes | None = None
+    message: bytes | None = None
     model: str | None = None
     system: str = ""
     tools: list[str] = field(default_factory=list)
@@ -46,12 +53,18 @@ def parse(record: Record) -> Parsed:
     answer = assemble.received(record.response, envelope.response_encoding, envelope.endpoint)
     response = answer.response or {}
     usage = usage_of(response) if usage_field(response) else None
-    values |= _of_request(request) | _of_answer(envelope, answer, record, blobs) | _tokens(usage)
+    values |= _of_request(request) | _of_answer(envelope, answer, record) | _tokens(usage)
     values["trainable"] = values["trainable"] and request is not None
     chat = request.chat if request else {}
     model = response.get("model")
     model = model if isinstance(model, str) else None
-    return Parsed(envelope, values, blobs, usage, model, system_text(chat), _tool_names(chat))
+    return Parsed(
+        envelope, values, blobs, usage,
+        items=request.items if request else [],
+        answer=_stored_answer(answer, record) if record.response else None,
+        message=message_of(answer.response, envelope.endpoint),
+        model=model, system=system_text(chat), tools=_tool_names(chat),
+    )  # fmt: skip
 
 
 def _from_envelope(envelope: Envelope) -> dict[str, Any]:
@@ -84,8 +97,10 @@ def _from_envelope(envelope: Envelope) -> dict[str, Any]:
         "answer_preview": "",
         "tags": {},
         "request": None,
-        "message_hashes": None,
-        "response_hash": None,
+        "parent_id": None,
+        "shared": None,
+        "items": None,
+        "response": None,
     }
 
 
@@ -99,11 +114,10 @@ def _of_request(request: StoredRequest | None) -> dict[str, Any]:
         "preview": question_preview(request.chat),
         "tags": metadata if isinstance(metadata, dict) and "$blob" not in metadata else {},
         "request": request.fields,
-        "message_hashes": request.message_hashes,
     }
 
 
-def _of_answer(envelope: Envelope, answer: Answer, record: Record, blobs: BlobSet) -> dict[str, Any]:
+def _of_answer(envelope: Envelope, answer: Answer, record: Record) -> dict[str, Any]:
     whole = answer.whole and envelope.cut is None and envelope.status == 200
     messages = [c.get("message") for c in answer.choices]
     reasons = {c["finish_reason"] for c in answer.choices if isinstance(c.get("finish_reason"), str)}
@@ -115,9 +129,16 @@ def _of_answer(envelope: Envelope, answer: Answer, record: Record, blobs: BlobSe
     }
     if envelope.error is None and answer.error is not None:
         values["error"] = shortened(answer.error)
-    if record.response:
-        values["response_hash"] = blobs.add(_stored_answer(answer, record))
     return values
+
+
+def message_of(response: dict[str, Any] | None, endpoint: str) -> bytes | None:
+    """The message of a chat's answer as JSON, as it lies in the stored answer; None for several, or another dialect."""
+    choices = (response or {}).get("choices")
+    if endpoint != assemble.CHAT or not isinstance(choices, list) or len(choices) != 1:
+        return None
+    message = choices[0].get("message") if isinstance(choices[0], dict) else None
+    return jsontext.encode(message) if isinstance(message, dict) else None
 
 
 def _says_something(message: Any) -> bool:

@@ -6,17 +6,29 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import delete, func, select, text, update
+from sqlalchemy import Row, delete, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
-from gateway.capture.blobs import compress
 from gateway.capture.partitions import Month, months_around
 from gateway.core.clock import now
-from gateway.models import Blob, Call, SpoolCursor, Task
+from gateway.core.db import copy_rows
+from gateway.models import Blob, BlobDictionary, Call, SpoolCursor, Task
 
 CHANNEL = "stepdown_calls"
 _PARTITION_LOCK = 0x57E9CA11
+_INSERT_BLOBS = text(
+    "INSERT INTO blob (project_id, hash, data)"
+    " SELECT :project, given.hash, given.data FROM unnest(CAST(:hashes AS bytea[]), CAST(:data AS bytea[]))"
+    " AS given(hash, data) ON CONFLICT DO NOTHING"
+)
+_ANCESTRY = text(
+    "WITH RECURSIVE line AS ("
+    " SELECT id, parent_id, shared, items, 0 AS depth FROM call WHERE project_id = :project AND id = :call"
+    " UNION ALL SELECT c.id, c.parent_id, c.shared, c.items, line.depth + 1"
+    " FROM line JOIN call c ON c.id = line.parent_id AND c.project_id = :project)"
+    " SELECT id, parent_id, shared, items FROM line ORDER BY depth DESC"
+)
 
 
 def ensure_partitions(session: Session, months: Iterable[Month] = ()) -> None:
@@ -36,25 +48,77 @@ def ensure_partitions(session: Session, months: Iterable[Month] = ()) -> None:
 
 
 def insert_calls(session: Session, rows: list[dict[str, Any]]) -> None:
-    """Adds calls; one that is there already is left as it is."""
-    if rows:
+    """Adds calls. Several must all be new; a single one that is there already is left as it is."""
+    if len(rows) == 1:
         session.execute(insert(Call).on_conflict_do_nothing(index_elements=["id"]), rows)
+    else:
+        copy_rows(session, "call", rows)
 
 
-def insert_blobs(session: Session, bodies: dict[tuple[UUID, bytes], bytes]) -> None:
-    """Adds bodies under (project, hash), compressed. In one order for all writers, so that none can deadlock."""
+def insert_blobs(session: Session, project_id: UUID, bodies: dict[bytes, bytes]) -> None:
+    """Adds compressed bodies by hash. In one order for all writers, so that none can deadlock."""
     if bodies:
-        rows = [
-            {"project_id": project_id, "hash": digest, "size": len(body), "data": compress(body)}
-            for (project_id, digest), body in sorted(bodies.items())
-        ]
-        session.execute(insert(Blob).on_conflict_do_nothing(), rows)
+        hashes = sorted(bodies)
+        given = {"project": project_id, "hashes": hashes, "data": [bodies[digest] for digest in hashes]}
+        session.execute(_INSERT_BLOBS, given)
 
 
 def blobs(session: Session, project_id: UUID, hashes: Collection[bytes]) -> dict[bytes, bytes]:
     """Stored bodies by hash, still compressed."""
+    if not hashes:
+        return {}
     rows = session.execute(select(Blob.hash, Blob.data).where(Blob.project_id == project_id, Blob.hash.in_(hashes)))
     return {row.hash: row.data for row in rows}
+
+
+def response(session: Session, project_id: UUID, call_id: UUID) -> bytes | None:
+    """A call's answer, still compressed."""
+    return session.scalar(select(Call.response).where(Call.project_id == project_id, Call.id == call_id))
+
+
+def ancestry(session: Session, project_id: UUID, call_id: UUID) -> Sequence[Row[Any]]:
+    """A call and the calls that it goes on from, the oldest first: id, parent_id, shared, items."""
+    return session.execute(_ANCESTRY, {"project": project_id, "call": call_id}).all()
+
+
+def keep_bodies(session: Session, project_ids: Iterable[UUID]) -> None:
+    """Until this transaction ends no call or body of these projects is deleted: what is there may be referred to."""
+    for project_id in project_ids:
+        session.execute(select(func.pg_advisory_xact_lock_shared(_bodies_lock(project_id))))
+
+
+def take_bodies(session: Session, project_id: UUID) -> None:
+    """Waits until nobody refers to the project's calls and bodies; then only this transaction does, until it ends."""
+    session.execute(select(func.pg_advisory_xact_lock(_bodies_lock(project_id))))
+
+
+def _bodies_lock(project_id: UUID) -> int:
+    return int.from_bytes(project_id.bytes[8:], "big", signed=True)
+
+
+def existing(session: Session, call_ids: Collection[UUID]) -> set[UUID]:
+    """Which of these calls are there."""
+    return set(session.scalars(select(Call.id).where(Call.id.in_(call_ids)))) if call_ids else set()
+
+
+def dictionary(session: Session, project_id: UUID, dictionary_id: int) -> bytes | None:
+    """A dictionary of the project."""
+    query = select(BlobDictionary.data).where(
+        BlobDictionary.project_id == project_id, BlobDictionary.id == dictionary_id
+    )
+    return session.scalar(query)
+
+
+def latest_dictionary(session: Session, project_id: UUID) -> bytes | None:
+    """The project's newest dictionary."""
+    query = select(BlobDictionary.data).where(BlobDictionary.project_id == project_id)
+    return session.scalar(query.order_by(BlobDictionary.created_at.desc()).limit(1))
+
+
+def add_dictionary(session: Session, project_id: UUID, dictionary_id: int, data: bytes) -> None:
+    """Adds a dictionary."""
+    row = {"project_id": project_id, "id": dictionary_id, "data": data, "created_at": now()}
+    session.execute(insert(BlobDictionary).values(row).on_conflict_do_nothing())
 
 
 def cursors(session: Session) -> dict[str, int]:

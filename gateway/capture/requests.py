@@ -21,18 +21,18 @@ from gateway.tasks.fingerprint import messages_of
 
 POINTER = "$blob"
 _LARGE = 512
-_PREVIEW = 300
+_PREVIEW = 100
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _items = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 @dataclass(frozen=True)
 class StoredRequest:
-    """`chat` is the request in the form of Chat Completions, `fields` and `message_hashes` what the row keeps of it."""
+    """`chat` is the request in the form of Chat Completions, `fields` and the hashes of its `items` what is kept."""
 
     chat: Mapping[str, Any]
     fields: dict[str, Any]
-    message_hashes: list[str]
+    items: list[bytes]
 
 
 def take_apart(raw: bytes, encoding: str | None, blobs: BlobSet, endpoint: str) -> StoredRequest | None:
@@ -46,10 +46,10 @@ def take_apart(raw: bytes, encoding: str | None, blobs: BlobSet, endpoint: str) 
         return None
     dialect = dialect_of(endpoint)
     fields: dict[str, Any] = {}
-    hashes: list[str] = []
+    hashes: list[bytes] = []
     for name, value in _raw_fields(clear, body).items():
         if name == dialect.items and isinstance(body[name], list) and body[name]:
-            hashes = [blobs.add(message).hex() for message in _raw_items(value, body[name])]
+            hashes = [blobs.add(message) for message in _raw_items(value, body[name])]
         elif len(value) > _LARGE:
             fields[name] = {POINTER: blobs.add(value).hex()}
         else:

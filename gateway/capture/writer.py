@@ -16,13 +16,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psycopg
 from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 
 from gateway.capture import repository, status
 from gateway.capture.ingest import Parsed, parse
 from gateway.capture.record import Framed
 from gateway.capture.segments import Segments
-from gateway.capture.store import store
+from gateway.capture.store import Store
 from gateway.core.db import session_scope
 from gateway.core.errors import StepdownError
 from gateway.core.logs import write_logs
@@ -32,6 +33,7 @@ log = logging.getLogger(__name__)
 IDLE_S = 0.1
 RETRY_S = (0.2, 0.5, 1.0, 2.0)
 BATCH = 500
+_REFUSED = (DataError, IntegrityError, psycopg.DataError, psycopg.IntegrityError)
 PARTITIONS_EVERY_S = 24 * 3600.0
 
 
@@ -45,6 +47,7 @@ class Writer:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._segments = Segments(folder)
+        self._calls = Store()
         self._cursors: dict[str, int] | None = None
         self._stop = threading.Event()
         self._partitions_at = 0.0
@@ -61,7 +64,7 @@ class Writer:
             while not self._stop.is_set():
                 try:
                     worked = self.advance()
-                except (SQLAlchemyError, StepdownError, OSError, CursorMoved) as error:
+                except (SQLAlchemyError, psycopg.Error, StepdownError, OSError, CursorMoved) as error:
                     self._cursors = None  # a commit may have come through: the database knows
                     self._report(failures, error)
                     self._stop.wait(RETRY_S[min(failures, len(RETRY_S) - 1)])
@@ -104,21 +107,25 @@ class Writer:
     def _store(self, name: str, frames: Sequence[Framed]) -> None:
         try:
             self._store_together(name, frames)
-        except (DataError, IntegrityError) as error:
+        except _REFUSED as error:
             if len(frames) > 1:
                 for frame in frames:  # find the one that the database will not take
                     self._store(name, [frame])
             else:
-                self._reject(name, frames[0], str(error.orig))
+                self._reject(name, frames[0], str(getattr(error, "orig", error)))
 
     def _store_together(self, name: str, frames: Sequence[Framed]) -> None:
         assert self._cursors is not None
         parsed = [p for p in (self._parsed(name, frame) for frame in frames) if p is not None]
         start, end = self._cursors.get(name, 0), frames[-1].end
-        with session_scope() as session:
-            store(session, parsed)
-            if not repository.move_cursor(session, name, start, end):
-                raise CursorMoved(f"the cursor of {name} is no longer at {start}")
+        try:
+            with session_scope() as session:
+                self._calls.add(session, parsed)
+                if not repository.move_cursor(session, name, start, end):
+                    raise CursorMoved(f"the cursor of {name} is no longer at {start}")
+        except BaseException:
+            self._calls.forget()
+            raise
         self._cursors[name] = end
         self._status.stored += len(parsed)
 

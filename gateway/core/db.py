@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import lru_cache
+from typing import Any
 
+import psycopg
+from psycopg.sql import SQL, Identifier
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import Session, sessionmaker
 
+from gateway.core import jsontext
 from gateway.core.endpoints import database_url
 
 
@@ -19,6 +23,26 @@ def sqlalchemy_url(url: str) -> str:
         if url.startswith(prefix):
             return "postgresql+psycopg://" + url.removeprefix(prefix)
     return url
+
+
+def copy_rows(session: Session, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Adds rows that are not there yet by COPY, in the session's transaction: several times faster than INSERT.
+
+    All rows name the same columns. Raises psycopg.Error; one bad row, or one that is there, refuses them all.
+    """
+    if not rows:
+        return
+    names = list(rows[0])
+    into = SQL("COPY {} ({}) FROM STDIN").format(Identifier(table), SQL(", ").join(map(Identifier, names)))
+    connection = session.connection().connection.driver_connection
+    assert isinstance(connection, psycopg.Connection)
+    with connection.cursor() as cursor, cursor.copy(into) as copy:
+        for row in rows:
+            copy.write_row([_copied(row[name]) for name in names])
+
+
+def _copied(value: Any) -> Any:
+    return jsontext.encode(value).decode() if isinstance(value, dict | list) else value
 
 
 @lru_cache

@@ -2,7 +2,7 @@
 
 from gateway.models.access import ApiKey, Project
 from gateway.models.base import Base
-from gateway.models.calls import Blob, Call, SpoolCursor
+from gateway.models.calls import Blob, BlobDictionary, Call, SpoolCursor
 from gateway.models.datasets import Dataset, DatasetRow, DatasetVersion
 from gateway.models.evaluations import Evaluation, EvaluationOutput
 from gateway.models.money import LedgerEntry, Price
@@ -14,6 +14,7 @@ __all__ = [
     "ApiKey",
     "Base",
     "Blob",
+    "BlobDictionary",
     "Call",
     "Checkpoint",
     "Dataset",

@@ -16,6 +16,7 @@ class Project(Base):
 
     id: Mapped[Id]
     name: Mapped[str] = mapped_column(unique=True)
+    retention_days: Mapped[int | None]  # of captured calls; None: for ever
     created_at: Mapped[CreatedAt]
 
 
@@ -30,6 +31,7 @@ class ApiKey(Base):
     prefix: Mapped[str]
     hash: Mapped[bytes] = mapped_column(unique=True)
     capture: Mapped[str] = mapped_column(default="full")  # full | metadata | off
+    retention_days: Mapped[int | None]  # where shorter than the project's
     max_concurrent: Mapped[int | None]  # calls under way at once, in each gateway process; None: any number
     created_at: Mapped[CreatedAt]
     revoked_at: Mapped[datetime | None]

@@ -7,10 +7,10 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index
+from sqlalchemy import REAL, BigInteger, ForeignKey, Index, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from gateway.models.base import Base
+from gateway.models.base import Base, CreatedAt
 
 
 class Call(Base):
@@ -21,6 +21,7 @@ class Call(Base):
         Index("ix_call_project_id_id", "project_id", "id"),
         Index("ix_call_project_id_task_id_id", "project_id", "task_id", "id"),
         Index("ix_call_project_id_fingerprint", "project_id", "fingerprint"),
+        Index("ix_call_parent_id", "parent_id", postgresql_where=text("parent_id IS NOT NULL")),
         {"postgresql_partition_by": "RANGE (id)"},
     )
 
@@ -42,9 +43,9 @@ class Call(Base):
     trainable: Mapped[bool]  # complete, successful and whole: may become an example
     finish_reason: Mapped[str | None]
     error: Mapped[str | None]
-    latency_ms: Mapped[float]
-    ttfb_ms: Mapped[float | None]
-    overhead_ms: Mapped[float]
+    latency_ms: Mapped[float] = mapped_column(REAL)
+    ttfb_ms: Mapped[float | None] = mapped_column(REAL)
+    overhead_ms: Mapped[float] = mapped_column(REAL)
     prompt_tokens: Mapped[int]
     cached_tokens: Mapped[int]
     completion_tokens: Mapped[int]
@@ -55,21 +56,34 @@ class Call(Base):
     preview: Mapped[str]  # start of the last user message
     answer_preview: Mapped[str]
     tags: Mapped[dict[str, Any]]  # the request's metadata
-    # The request without messages, then the hash of each message; bodies lie in `blob`.
+    # The request without its items. They are the first `shared` of what the parent was asked and answered, then those
+    # whose hashes are in `items`, end to end; their bodies lie in `blob`. See gateway.capture.bodies.
     request: Mapped[dict[str, Any] | None]
-    message_hashes: Mapped[list[Any] | None]
-    response_hash: Mapped[bytes | None]  # blob: the assembled response as JSON
+    parent_id: Mapped[uuid.UUID | None]
+    shared: Mapped[int | None]
+    items: Mapped[bytes | None]
+    response: Mapped[bytes | None] = mapped_column(deferred=True)  # the assembled response as JSON, compressed
 
 
 class Blob(Base):
-    """A message or response body, stored once per project by SHA-256, compressed with zstd."""
+    """A message or another large part of requests, once per project by the first half of its SHA-256, compressed."""
 
     __tablename__ = "blob"
 
     project_id: Mapped[uuid.UUID] = mapped_column(ForeignKey("project.id", ondelete="CASCADE"), primary_key=True)
     hash: Mapped[bytes] = mapped_column(primary_key=True)
-    size: Mapped[int]  # bytes before compression
     data: Mapped[bytes]
+
+
+class BlobDictionary(Base):
+    """What a project's bodies have in common, for zstd. `id` is the one in the frames compressed with it."""
+
+    __tablename__ = "blob_dictionary"
+
+    project_id: Mapped[uuid.UUID] = mapped_column(ForeignKey("project.id", ondelete="CASCADE"), primary_key=True)
+    id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    data: Mapped[bytes]
+    created_at: Mapped[CreatedAt]
 
 
 class SpoolCursor(Base):

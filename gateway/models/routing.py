@@ -87,6 +87,7 @@ class Route(Base):
     upstream_id: Mapped[uuid.UUID] = mapped_column(ForeignKey("upstream.id"))
     upstream_model: Mapped[str | None]  # None: the alias itself
     revision_id: Mapped[uuid.UUID | None]  # the revision in force
+    retention_days: Mapped[int | None]  # of its calls, where shorter than the project's
     created_at: Mapped[CreatedAt]
 
 

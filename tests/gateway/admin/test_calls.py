@@ -89,7 +89,7 @@ async def test_one_call_with_its_bodies(api: httpx.AsyncClient, session: Session
 
 
 async def test_a_call_without_bodies(api: httpx.AsyncClient, session: Session, shop: Shop) -> None:
-    call = shop.call(session, "", message_hashes=None, response_hash=None)
+    call = shop.call(session, "", items=None, response=None)
     call.request = None
     session.commit()
     found = (await api.get(f"{shop.path}/{call.id}")).json()

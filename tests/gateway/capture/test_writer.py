@@ -94,7 +94,7 @@ def test_equal_messages_are_stored_once(spool: Spool, rows: Rows) -> None:
         put(spool, rows, request_body(f"question {i}"))
     drain()
     assert count(Call) == 10
-    assert count(Blob) == 12, "ten questions, one system prompt, one answer"
+    assert count(Blob) == 11, "ten questions, one system prompt"
 
 
 def test_cached_and_reasoning_tokens_are_charged_once(spool: Spool, rows: Rows) -> None:

@@ -101,7 +101,7 @@ def test_what_must_not_be_learned_is_left_out_and_counted() -> None:
             seeded.call(session, task, silent, f"silent {n}", "{}")
         seeded.call(session, task, teacher, "cut", "{", trainable=False, complete=False)
         seeded.call(session, task, teacher, "own", "{}", served_by="student")
-        seeded.call(session, task, teacher, "bodiless", "{}", request=None, response_hash=None)
+        seeded.call(session, task, teacher, "bodiless", "{}", request=None, response=None)
         image = {"type": "image_url", "image_url": {"url": "data:,"}}
         seeded.call(session, task, teacher, "x", "{}", request={"messages": [{"role": "user", "content": [image]}]})
     version = freeze(task)
