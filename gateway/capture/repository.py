@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, delete, func, select, text, update
+from sqlalchemy import Row, and_, delete, func, or_, select, text, union, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from gateway.capture.partitions import Month, months_around
 from gateway.core.clock import now
 from gateway.core.db import copy_rows
-from gateway.models import Blob, BlobDictionary, Call, SpoolCursor, Task
+from gateway.models import ApiKey, Blob, BlobDictionary, Call, Project, Route, RouteRevision, SpoolCursor, Task
 
 CHANNEL = "stepdown_calls"
 _PARTITION_LOCK = 0x57E9CA11
@@ -21,6 +22,16 @@ _INSERT_BLOBS = text(
     "INSERT INTO blob (project_id, hash, data)"
     " SELECT :project, given.hash, given.data FROM unnest(CAST(:hashes AS bytea[]), CAST(:data AS bytea[]))"
     " AS given(hash, data) ON CONFLICT DO NOTHING"
+)
+_DELETE_UNUSED = text(
+    "WITH mine AS (SELECT items, request FROM call WHERE project_id = :project AND items IS NOT NULL),"
+    " used AS ("
+    "  SELECT substring(items FROM at * 16 + 1 FOR 16) AS hash FROM mine, generate_series(0, length(items) / 16 - 1) at"
+    "  UNION SELECT decode(field.value ->> '$blob', 'hex') FROM mine, jsonb_each(request) field"
+    "  WHERE jsonb_typeof(field.value) = 'object' AND field.value ? '$blob')"
+    " DELETE FROM blob WHERE project_id = :project"
+    " AND (CAST(:among AS bytea[]) IS NULL OR hash = ANY(CAST(:among AS bytea[])))"
+    " AND NOT EXISTS (SELECT FROM used WHERE used.hash = blob.hash)"
 )
 _ANCESTRY = text(
     "WITH RECURSIVE line AS ("
@@ -94,6 +105,71 @@ def take_bodies(session: Session, project_id: UUID) -> None:
 
 def _bodies_lock(project_id: UUID) -> int:
     return int.from_bytes(project_id.bytes[8:], "big", signed=True)
+
+
+def calls(session: Session, project_id: UUID, ids: Collection[UUID]) -> Sequence[Call]:
+    """Calls of the project by id."""
+    return session.scalars(select(Call).where(Call.project_id == project_id, Call.id.in_(ids))).all()
+
+
+def children(session: Session, project_id: UUID, ids: Collection[UUID]) -> Sequence[Call]:
+    """The calls that go on from these."""
+    return session.scalars(select(Call).where(Call.parent_id.in_(ids), Call.project_id == project_id)).all()
+
+
+def delete_calls(session: Session, project_id: UUID, ids: Collection[UUID]) -> None:
+    """Deletes calls, and nothing else."""
+    session.execute(delete(Call).where(Call.project_id == project_id, Call.id.in_(ids)))
+
+
+def delete_unused_blobs(session: Session, project_id: UUID, among: Collection[bytes] | None) -> None:
+    """Deletes the bodies that no call of the project refers to, of all or `among` these."""
+    given = {"project": project_id, "among": list(among) if among is not None else None}
+    session.execute(_DELETE_UNUSED, given)
+
+
+def expired(session: Session, project_id: UUID, moment: datetime, most: int) -> list[UUID]:
+    """Up to `most` calls older than their project, key or route lets them be, the oldest first."""
+    project = session.get_one(Project, project_id)
+    wanted = []
+    if project.retention_days is not None:
+        wanted.append(Call.id < _first_id(moment, project.retention_days))
+    keys = select(ApiKey).where(ApiKey.project_id == project_id, ApiKey.retention_days.is_not(None))
+    for key in session.scalars(keys):
+        wanted.append(and_(Call.key_id == key.id, Call.id < _first_id(moment, key.retention_days or 0)))
+    routes = select(Route).where(Route.project_id == project_id, Route.retention_days.is_not(None))
+    for route in session.scalars(routes):
+        revisions = select(RouteRevision.id).where(RouteRevision.route_id == route.id)
+        old = Call.id < _first_id(moment, route.retention_days or 0)
+        wanted.append(and_(Call.route_revision_id.in_(revisions), old))
+    if not wanted:
+        return []
+    query = select(Call.id).where(Call.project_id == project_id, or_(*wanted)).order_by(Call.id).limit(most)
+    return list(session.scalars(query))
+
+
+def _first_id(moment: datetime, days: int) -> UUID:
+    """The smallest UUIDv7 of `days` before a moment."""
+    return UUID(int=int((moment - timedelta(days=days)).timestamp() * 1000) << 80)
+
+
+def projects_that_forget(session: Session) -> list[UUID]:
+    """The projects of which some calls are kept for a limited time."""
+    limited = union(
+        *(select(table.project_id).where(table.retention_days.is_not(None)) for table in (ApiKey, Route)),
+        select(Project.id).where(Project.retention_days.is_not(None)),
+    )
+    return list(session.scalars(limited))
+
+
+def drop_empty_months(session: Session, before: Month) -> None:
+    """Drops the partitions of months before this one that hold nothing any more."""
+    names = session.scalars(
+        text("SELECT c.relname FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid WHERE inhparent = 'call'::regclass")
+    ).all()
+    for name in names:
+        if name < before.partition and not session.scalar(text(f"SELECT EXISTS (SELECT FROM {name})")):  # noqa: S608
+            session.execute(text(f"DROP TABLE {name}"))
 
 
 def existing(session: Session, call_ids: Collection[UUID]) -> set[UUID]:

@@ -22,8 +22,10 @@ from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 from gateway.capture import repository, status
 from gateway.capture.ingest import Parsed, parse
 from gateway.capture.record import Framed
+from gateway.capture.retention import forgetting
 from gateway.capture.segments import Segments
 from gateway.capture.store import Store
+from gateway.core.clock import now
 from gateway.core.db import session_scope
 from gateway.core.errors import StepdownError
 from gateway.core.logs import write_logs
@@ -34,7 +36,7 @@ IDLE_S = 0.1
 RETRY_S = (0.2, 0.5, 1.0, 2.0)
 BATCH = 500
 _REFUSED = (DataError, IntegrityError, psycopg.DataError, psycopg.IntegrityError)
-PARTITIONS_EVERY_S = 24 * 3600.0
+PARTITIONS_EVERY_S = FORGET_EVERY_S = 24 * 3600.0
 
 
 class CursorMoved(Exception):
@@ -51,6 +53,8 @@ class Writer:
         self._cursors: dict[str, int] | None = None
         self._stop = threading.Event()
         self._partitions_at = 0.0
+        self._forgetting: Iterator[None] | None = None
+        self._forgot_at = 0.0
         self._status = status.WriterStatus(folder)
 
     def stop(self) -> None:
@@ -63,9 +67,9 @@ class Writer:
             failures = 0
             while not self._stop.is_set():
                 try:
-                    worked = self.advance()
+                    worked = self.advance() or self._forget()
                 except (SQLAlchemyError, psycopg.Error, StepdownError, OSError, CursorMoved) as error:
-                    self._cursors = None  # a commit may have come through: the database knows
+                    self._cursors = self._forgetting = None  # a commit may have come through: the database knows
                     self._report(failures, error)
                     self._stop.wait(RETRY_S[min(failures, len(RETRY_S) - 1)])
                     failures += 1
@@ -93,6 +97,17 @@ class Writer:
                 break
             worked |= self._advance(name)
         return worked
+
+    def _forget(self) -> bool:
+        """Once a day, while there is nothing to store: takes a step in deleting what is past its time."""
+        if self._forgetting is None:
+            if self._forgot_at and time.monotonic() - self._forgot_at < FORGET_EVERY_S:
+                return False
+            self._forgetting = forgetting(now(), session_scope)
+        for _ in self._forgetting:
+            return True
+        self._forgetting, self._forgot_at = None, time.monotonic()
+        return False
 
     def _advance(self, name: str) -> bool:
         assert self._cursors is not None

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Literal
 from uuid import UUID
 
-from fastapi import Depends, Query, Request
+from fastapi import Depends, Query, Request, status
 from fastapi.responses import StreamingResponse
 
 from gateway.admin.edge import Database, ProjectId, admin_router
@@ -15,6 +15,7 @@ from gateway.admin.repository import calls as repository
 from gateway.admin.repository.calls import CallFilter
 from gateway.admin.schemas.calls import CallDetail, CallPage, CallRow
 from gateway.capture.bodies import load_request, load_response
+from gateway.capture.deletion import delete_call
 from gateway.capture.dialects import dialect_of
 from gateway.core.db import async_session
 from gateway.core.errors import not_found
@@ -82,6 +83,14 @@ async def _events(project_id: UUID, request: Request, wanted: CallFilter) -> Asy
 async def _newest(project_id: UUID, wanted: CallFilter) -> list[CallRow]:
     async with async_session() as db:
         return await repository.page(db, project_id, wanted, limit=_WINDOW)
+
+
+@router.delete("/{call_id}", status_code=status.HTTP_204_NO_CONTENT)
+async def delete_one_call(project_id: ProjectId, call_id: UUID, db: Database) -> None:
+    """Deletes a call and what only it used. Its charge stays, and so do copies in frozen dataset versions."""
+    if not await db.run_sync(lambda session: delete_call(session, project_id, call_id)):
+        raise not_found("call", call_id)
+    await db.commit()
 
 
 @router.get("/{call_id}")

@@ -1,13 +1,26 @@
 import { useQuery } from "@tanstack/react-query";
+import { Trash2 } from "lucide-react";
 import { useState } from "react";
 import { Link } from "react-router";
 import type { Schemas } from "../../api/client";
 import { useProject } from "../../app/project";
-import { Badge, CopyButton, Dialog, Facts, Failure, JsonView, Loading, Note, Tabs } from "../../design";
+import {
+  Badge,
+  Button,
+  CopyButton,
+  Dialog,
+  Facts,
+  Failure,
+  JsonView,
+  Loading,
+  Note,
+  Tabs,
+} from "../../design";
 import { count, full, ms, usd } from "../../lib/format";
 import { HttpStatus, ServedBy } from "../shared/badges";
 import { Messages, type Message } from "../shared/Messages";
 import css from "./CallDrawer.module.css";
+import { DeleteCall } from "./DeleteCall";
 
 type Call = Schemas["CallDetail"];
 
@@ -22,6 +35,8 @@ export function CallDrawer({
 }) {
   const { q } = useProject();
   const { data: call, error } = useQuery(q.call(id));
+  const [deleting, setDeleting] = useState(false);
+  if (deleting) return <DeleteCall id={id} onDone={onClose} onClose={() => setDeleting(false)} />;
   return (
     <Dialog
       side
@@ -30,6 +45,13 @@ export function CallDrawer({
         <span className="mono">
           {id} <CopyButton text={id} label="Copy id" />
         </span>
+      }
+      head={
+        call && (
+          <Button size="sm" icon={<Trash2 size={14} />} onClick={() => setDeleting(true)}>
+            Delete
+          </Button>
+        )
       }
       onClose={onClose}
     >
