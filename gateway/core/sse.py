@@ -6,8 +6,6 @@ import re
 
 # A line ends with \n, \r\n or \r, and not every stream is true to one of them: \n\r is an end once no \n follows.
 _END = re.compile(rb"\n\r?\n|\r\r|\n\r(?=[^\n])")
-
-
 BOM = b"\xef\xbb\xbf"
 """Some streams begin with it; the standard has it ignored."""
 
@@ -16,23 +14,28 @@ class Events:
     """Collects pieces and gives back whole events, each with its terminator: joined, they are the stream again."""
 
     def __init__(self) -> None:
-        self._tail = b""
+        self._begun: list[bytes] = []  # of an event whose end has not come; joined once, for one may be megabytes long
+        self._last = b""  # two bytes of it: an end can begin there
 
     def feed(self, piece: bytes) -> list[bytes]:
         """The events that `piece` completes."""
-        buffer = self._tail + piece if self._tail else piece
+        before = len(self._last)
+        window = self._last + piece if before else piece
         events, start = [], 0
-        # An end can begin two bytes before the piece; further back all was searched already.
-        for match in _END.finditer(buffer, max(len(self._tail) - 2, 0)):
-            events.append(buffer[start : match.end()])
-            start = match.end()
-        self._tail = buffer[start:]
+        for match in _END.finditer(window):
+            end = match.end() - before
+            events.append(b"".join((*self._begun, piece[start:end])) if self._begun else piece[start:end])
+            self._begun, start = [], end
+        if rest := piece[start:]:
+            self._begun.append(rest)
+        self._last = window[-2:] if not events else rest[-2:]
         return events
 
     def rest(self) -> bytes:
         """What was fed after the last whole event."""
-        tail, self._tail = self._tail, b""
-        return tail
+        rest = b"".join(self._begun)
+        self._begun, self._last = [], b""
+        return rest
 
 
 def data_of(event: bytes) -> bytes | None:
