@@ -8,16 +8,27 @@ from typing import Any
 import anthropic
 import pytest
 
+from gateway.core.db import session_scope
+from gateway.models import Upstream
 from tests.gateway.clients.captured import captured
 from tests.gateway.clients.messages import events
 from tests.gateway.clients.shapes import TEXT, USAGE, WORD
-from tests.gateway.world import Reply, World, stored_calls, streamed
+from tests.gateway.world import UPSTREAM_KEY, Reply, World, stored_calls, streamed
 
 ASK: Any = {"model": "gpt-4o", "max_tokens": 100, "messages": [{"role": "user", "content": "How is the weather?"}]}
 TOOLS: Any = [
     {"name": "look_up", "description": "Looks it up.", "input_schema": {
         "type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}
 ]  # fmt: skip
+
+
+@pytest.fixture
+def town(town: World) -> World:
+    """The provider behind it wants Anthropic's headers."""
+    with session_scope() as session:
+        session.get_one(Upstream, town.rows.upstream_id).kind = "anthropic"
+    town.refresh()
+    return town
 
 
 @pytest.fixture
@@ -50,6 +61,7 @@ def test_plain_and_streamed_messages_are_stored_alike(claude: anthropic.Anthropi
     seen = town.upstream.seen[0]
     assert seen.path == "/v1/messages"
     assert seen.header("anthropic-version") == claude.default_headers["anthropic-version"]
+    assert seen.header("x-api-key") == UPSTREAM_KEY
     assert town.rows.key not in str(seen.headers)
 
 
