@@ -16,6 +16,7 @@ import zstandard
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from gateway.capture.bodies import load_request, load_response
 from gateway.core.db import session_scope
 from gateway.core.settings import settings as chosen
 from gateway.models import Route
@@ -143,9 +144,14 @@ def is_sound(answer: httpx.Response) -> None:
 
 
 def serves(world: World) -> None:
-    """The gateway still answers, and every call so far can be stored."""
+    """The gateway still answers, and every call so far is stored and can be read again."""
     assert world.post(request_body()).status_code == 200
-    stored_calls()
+    calls = stored_calls()
+    with session_scope() as session:
+        for call in calls:
+            load_request(session, call)
+            load_response(session, call)
+        assert load_request(session, calls[-1]) == request_body()
     assert not list(Path(chosen().spool_dir).glob("rejected/*"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -57,10 +58,10 @@ def changed(draw: st.DrawFn, value: Any) -> Any:
 
 def values_of(found: ingest.Parsed) -> bytes:
     """Everything that is stored; fails where PostgreSQL would."""
-    text = jsontext.encode({name: value for name, value in found.values.items() if not isinstance(value, bytes)
-                            and name not in ("received_at", "request", "tags", "message_hashes")})  # fmt: skip
-    kept = [found.values["request"], found.values["tags"], found.values["message_hashes"]]
-    for part in (text, *map(msgspec.json.encode, kept)):
+    plain = {name: value for name, value in found.values.items() if not isinstance(value, bytes | datetime)}
+    kept = {name: plain.pop(name) for name in ("request", "tags")}  # without escapes: PostgreSQL reads this JSON
+    text = jsontext.encode(plain)
+    for part in (text, msgspec.json.encode(kept)):
         assert b"\\u0000" not in part
         assert b"\\ud8" not in part
     return text
