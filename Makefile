@@ -1,6 +1,6 @@
 # `make help` lists the targets. Every target sets up what it needs first; what is up to date takes no time.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run test bench-gateway lint format web clean
+.PHONY: help setup demo run test bench-gateway bench-capture lint format web clean
 SHELL := /bin/bash
 BIN := .venv/bin
 NODE := $(CURDIR)/.venv/node
@@ -23,6 +23,9 @@ test: ## run the tests (ARGS="-k name" chooses)
 
 bench-gateway: setup ## measure the relay beside other gateways (needs wrk and nginx)
 	@bash bench/gateway/setup.sh && exec $(BIN)/python -m bench.gateway
+
+bench-capture: setup ## kill processes under load and count what is lost; measure storing
+	@exec $(BIN)/python -m bench.capture
 
 lint: setup ## check style, types and layers
 	$(BIN)/ruff check .

@@ -99,9 +99,9 @@ def spooled(folder: Path, exchanges: Iterable[Exchange]) -> tuple[int, int]:
     return calls, size
 
 
-def store(folder: Path, postgres_pid: int) -> dict[str, float]:
-    """Stores what is spooled with the writer's own code: seconds, and CPU seconds of it and of PostgreSQL."""
-    writer = Writer(folder)
+def store(folder: Path, home: Path) -> dict[str, float]:
+    """Stores what is spooled by the writer's own code: seconds, and CPU seconds of it and of the home's PostgreSQL."""
+    writer, postgres_pid = Writer(folder), _postmaster(home)
     ours, theirs, began = os.times(), _cpu_of(postgres_pid), time.monotonic()
     while writer.advance():
         pass
@@ -111,6 +111,14 @@ def store(folder: Path, postgres_pid: int) -> dict[str, float]:
         "writer_cpu": used.user + used.system - ours.user - ours.system,
         "postgres_cpu": _cpu_of(postgres_pid) - theirs,
     }
+
+
+def _postmaster(home: Path) -> int:
+    return next(
+        process.pid
+        for process in psutil.process_iter(["name", "cmdline"])
+        if process.info["name"] == "postgres" and any(str(home) in word for word in process.info["cmdline"] or ())
+    )
 
 
 def _cpu_of(pid: int) -> float:

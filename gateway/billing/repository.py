@@ -31,7 +31,7 @@ def copy_entries(session: Session, entries: list[dict[str, Any]]) -> None:
     if len(entries) == 1:
         add_entries(session, entries)
     else:
-        copy_rows(session, "ledger_entry", entries)
+        copy_rows(session, LedgerEntry, entries)
 
 
 def spent(session: Session, project_id: UUID, run_id: UUID) -> Any:

@@ -63,7 +63,7 @@ def insert_calls(session: Session, rows: list[dict[str, Any]]) -> None:
     if len(rows) == 1:
         session.execute(insert(Call).on_conflict_do_nothing(index_elements=["id"]), rows)
     else:
-        copy_rows(session, "call", rows)
+        copy_rows(session, Call, rows)
 
 
 def insert_blobs(session: Session, project_id: UUID, bodies: dict[bytes, bytes]) -> None:

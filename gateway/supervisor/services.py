@@ -72,7 +72,7 @@ def stages(settings: Settings, home: Path) -> list[Stage]:
                 Writer(
                     "writer",
                     python("-m", "gateway.capture.writer"),
-                    nice=10,  # storing takes what calls leave
+                    nice=15,  # storing takes what calls leave, and of that less than training
                     spool_dir=settings.spool_dir,
                 ),
                 Policy(),
