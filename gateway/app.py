@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
+import math
+import signal
 import socket
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -27,6 +31,7 @@ from gateway.core.errors import StepdownError
 from gateway.core.logs import write_logs
 from gateway.core.ports import holder
 from gateway.core.settings import settings
+from gateway.core.workers import EVERY_S, Worker, own_number
 from gateway.proxy.client import UpstreamClient
 from gateway.proxy.paths import endpoint_of
 from gateway.proxy.relay import Relay
@@ -36,7 +41,6 @@ from gateway.proxy.upstream import Upstreams
 from gateway.routing.refresh import SnapshotHolder
 
 DASHBOARD = Path(__file__).parents[1] / "web" / "dist"
-GRACE_S = 30
 _PAGE_HEADERS = {
     "cache-control": "no-cache",
     # Only our own files run in the page, and no other site may show it in a frame.
@@ -62,6 +66,9 @@ class Gateway(FastAPI):
         self._client = UpstreamClient(chosen.connect_timeout_s, chosen.upstream_connections)
         upstreams = Upstreams(self._client, self.translator)
         self._relay = Relay(chosen, self.snapshots, self.spool, self._client, upstreams)
+        number = own_number()
+        self.worker = Worker(chosen.run_dir, number) if number is not None else None
+        self._telling: asyncio.Task[None] | None = None
         super().__init__(lifespan=_lifespan, **options)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -84,15 +91,25 @@ class Gateway(FastAPI):
         self._relay.watchman.start()
         await self.snapshots.start()
         self.translator.start()
+        if self.worker is not None:
+            self._telling = asyncio.create_task(self._tell(self.worker), name="worker-note")
 
     async def shut(self) -> None:
         """Ends it, the spool last."""
+        if self.worker is not None and self._telling is not None:
+            self._telling.cancel()
+            self.worker.tell(ready=False)
         await self.translator.stop()
         await self.snapshots.stop()
         self._relay.watchman.stop()
         await self._client.close()
         self.spool.close()
         await dispose_async()
+
+    async def _tell(self, worker: Worker) -> None:
+        while True:
+            worker.tell(self.health().ready)
+            await asyncio.sleep(EVERY_S)
 
 
 @asynccontextmanager
@@ -110,8 +127,9 @@ def create_app() -> Gateway:
     app = Gateway(title="Stepdown", docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
     app.add_api_route("/healthz", _healthz, include_in_schema=False)
     app.add_api_route("/readyz", partial(_readyz, app), include_in_schema=False)
-    app.add_api_route("/metrics", _metrics, include_in_schema=False)
+    app.add_api_route("/metrics", partial(_metrics, app), include_in_schema=False)
     app.include_router(router)
+    metrics.SPOOL_WAITING.set_function(_waiting)
     app.add_api_route("/{path:path}", _dashboard, methods=["GET", "HEAD"], include_in_schema=False)
     return app
 
@@ -120,10 +138,14 @@ async def _healthz() -> Response:
     return PlainTextResponse("ok\n")
 
 
-async def _metrics() -> Response:
+async def _metrics(app: Gateway) -> Response:
+    text = app.worker.exposition(settings().workers) if app.worker is not None else generate_latest()
+    return Response(text, media_type=CONTENT_TYPE_LATEST)
+
+
+def _waiting() -> float:
     note = status.read(settings().spool_dir)
-    metrics.SPOOL_WAITING.set(note.waiting_bytes if note else float("nan"))
-    return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+    return note.waiting_bytes if note else math.nan
 
 
 async def _readyz(app: Gateway) -> Response:
@@ -143,11 +165,13 @@ async def _dashboard(path: str) -> Response:
     return JSONResponse(error.openai_body(), status_code=404)
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """The listening socket. Raises StepdownError saying who holds the port."""
+def listen(host: str, port: int, shared: bool = False) -> socket.socket:
+    """The listening socket, `shared` with other processes of ours. Raises StepdownError saying who holds the port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if shared:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
         listener.bind((host, port))
         listener.listen(2048)
@@ -173,7 +197,10 @@ class _NoCutLines(logging.Filter):
 def serve(host: str, port: int) -> None:
     """Runs the gateway until SIGTERM or Ctrl-C. Raises StepdownError when it cannot listen."""
     write_logs()
-    listener = listen(host, port)
+    # Before uvicorn listens to signals, and when it repeats the one that ended it, once all is done.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: sys.exit(0))
+    listener = listen(host, port, shared=own_number() is not None)
     logging.getLogger("uvicorn.error").addFilter(_NoCutLines())
     app = create_app()
     # What was loaded by now stays: the collector need not walk it again while calls wait.
@@ -191,7 +218,7 @@ def serve(host: str, port: int) -> None:
         log_config=None,
         log_level=settings().log_level,
         timeout_keep_alive=75,
-        timeout_graceful_shutdown=GRACE_S,
+        timeout_graceful_shutdown=settings().grace_s,
     )
     uvicorn.Server(config).run(sockets=[listener])
 

@@ -29,9 +29,11 @@ _ANSWER_S = 3.0
 def up(
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Return once everything runs.")] = False,
     port: Port = None,
+    workers: Annotated[int | None, typer.Option(min=1, max=64, help="Gateway processes, all on the one port.")] = None,
 ) -> None:
     """Start everything, and keep it running until Ctrl-C (or `stepdown down`)."""
-    _choose_port(port)
+    _choose("STEPDOWN_PORT", port)
+    _choose("STEPDOWN_WORKERS", workers)
     home = settings().root
     os.environ["STEPDOWN_HOME"] = str(home)
     if detach:
@@ -49,9 +51,9 @@ def up(
     raise typer.Exit(code)
 
 
-def _choose_port(port: int | None) -> None:
-    if port is not None:
-        os.environ["STEPDOWN_PORT"] = str(port)
+def _choose(variable: str, value: int | None) -> None:
+    if value is not None:
+        os.environ[variable] = str(value)
         settings.cache_clear()
 
 
@@ -150,7 +152,7 @@ def down() -> None:
 
 def serve(port: Port = None) -> None:
     """Run the gateway alone, against DATABASE_URL and REDIS_URL (or the embedded engines while they run)."""
-    _choose_port(port)
+    _choose("STEPDOWN_PORT", port)
     from gateway import app
 
     app.serve(settings().host, settings().port)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 
-from prometheus_client import REGISTRY, Counter, Gauge
+from prometheus_client import REGISTRY, Counter, Gauge, disable_created_metrics
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
@@ -64,6 +64,8 @@ def _histogram(name: str, documentation: str, counts: list[int], total_ns: int) 
     return family
 
 
+# A counter's age is not worth a line for each of its labels.
+disable_created_metrics()  # type: ignore[no-untyped-call]
 ANSWERED = AnsweredCalls()
 REGISTRY.register(ANSWERED)
 REFUSED = Counter("stepdown_refused", "Calls that the gateway itself refused, by reason.", ["code"])
@@ -84,3 +86,5 @@ CAPTURE_LOST = Counter("stepdown_capture_lost", "Served calls whose record could
 SPOOL_WAITING = Gauge("stepdown_spool_waiting_bytes", "Captured bytes that the writer has not stored yet.")
 SNAPSHOT_AGE = Gauge("stepdown_snapshot_age_seconds", "Age of the routes and keys in force.")
 SNAPSHOT_FAILURES = Counter("stepdown_snapshot_failures", "Looks for changed routes that failed.")
+SUMMED_GAUGES = ("stepdown_calls_in_flight",)
+"""Gauges that several processes have a share in each; of the others each sees the same thing."""

@@ -21,6 +21,10 @@ class Settings(BaseSettings):
     home: Path = Field(Path(".stepdown"), description="Folder for the database, spool, models, logs and secrets.")
     host: str = Field("127.0.0.1", description="Address the gateway binds to. Loopback unless you say otherwise.")
     port: int = Field(8787, ge=1, le=65535, description="Port of the gateway, the API and the dashboard.")
+    workers: int = Field(1, ge=1, le=64, description="Gateway processes of `stepdown up`, all on the one port.")
+    grace_s: int = Field(
+        30, ge=0, description="Seconds in which answers under way may end when the gateway is told to stop."
+    )
     allowed_hosts: str = Field(
         "",
         description="Further host names, separated by commas, under which the dashboard and its API may be opened.",
@@ -83,6 +87,10 @@ class Settings(BaseSettings):
     @property
     def spool_dir(self) -> Path:
         return self.root / "spool"
+
+    @property
+    def run_dir(self) -> Path:
+        return self.root / "run"
 
     @property
     def models_dir(self) -> Path:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.capture import status
+from gateway.core import workers
 from gateway.core.embedded import Engine, Postgres, Valkey
 from gateway.core.endpoints import publish
 from gateway.core.processes import Launch
 from gateway.core.settings import Settings
-from gateway.supervisor.service import Command, HttpCommand, Policy, Stage, python
+from gateway.supervisor.service import Command, HttpCommand, Policy, Stage, address, python
 
 _ESSENTIAL = Policy(give_up="before_ready", quick_s=60.0)
 _ONCE = Policy(once=True, give_up="always", quick_s=math.inf, deaths=3, first_delay_s=1.0)
@@ -53,6 +55,53 @@ class Writer(Command):
         return status.read(self.spool_dir) is not None
 
 
+@dataclass
+class GatewayWorker(Command):
+    """One of several gateways on the one port: which of them a request reaches is chance, so each leaves a note."""
+
+    number: int = 1
+    run_dir: Path = Path()
+    shown_as: str = ""
+    _started: float = 0.0
+
+    @property
+    def url(self) -> str | None:
+        return self.shown_as
+
+    def prepare(self) -> Launch:
+        self._started = time.time()
+        return super().prepare()
+
+    def probe(self) -> bool:
+        note = workers.read(workers.note_path(self.run_dir, self.number))
+        return note is not None and note.ready and note.at > self._started
+
+
+def _gateways(settings: Settings) -> Stage:
+    """The gateway, or as many as were asked for."""
+    program, grace_s = python("-m", "gateway.app"), settings.grace_s + 5.0
+    if settings.workers == 1:
+        alone = HttpCommand("gateway", program, grace_s=grace_s, host=settings.host, port=settings.port, path="/readyz")
+        return [(alone, _ESSENTIAL)]
+    for old in settings.run_dir.glob("gateway-*.note"):
+        old.unlink()  # of an earlier run: counting begins anew
+    return [
+        (
+            GatewayWorker(
+                f"gateway {number}",
+                program,
+                {workers.VARIABLE: str(number), "STEPDOWN_WORKERS": str(settings.workers)},
+                grace_s=grace_s,
+                number=number,
+                run_dir=settings.run_dir,
+                shown_as=address(settings.host, settings.port),
+            ),
+            _ESSENTIAL,
+        )
+        for number in range(1, settings.workers + 1)
+    ]
+
+
 def stages(settings: Settings, home: Path) -> list[Stage]:
     """Services by stage: a stage starts when everything in the one before has come up; they stop in reverse."""
     engines: Stage = []
@@ -79,17 +128,7 @@ def stages(settings: Settings, home: Path) -> list[Stage]:
             ),
         ],
         [
-            (
-                HttpCommand(
-                    "gateway",
-                    python("-m", "gateway.app"),
-                    grace_s=35.0,  # it lets open streams end first
-                    host=settings.host,
-                    port=settings.port,
-                    path="/readyz",
-                ),
-                _ESSENTIAL,
-            ),
+            *_gateways(settings),
             (
                 Command(
                     "worker",

@@ -73,7 +73,9 @@ def fresh(tmp_path: Path) -> Installation:
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """A whole running system."""
     made = Installation(tmp_path_factory.mktemp("stack") / "home", free_port())
-    started = made.run("up", "--detach", STEPDOWN_LOG_LEVEL="error")  # what is logged must not decide what is ready
+    started = made.run(
+        "up", "--detach", "--workers", "2", STEPDOWN_LOG_LEVEL="error"
+    )  # what is logged must not decide what is ready
     assert started.returncode == 0, started.stderr + started.stdout
     token = (made.home / "secrets" / "admin.token").read_text()
     first, *_ = started.stdout.splitlines()
@@ -86,7 +88,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
 def test_status_shows_every_process_and_that_no_student_is_deployed(stack: Installation) -> None:
     shown = stack.run("status")
     assert shown.returncode == 0, shown.stdout
-    for name in ("postgres", "valkey", "writer", "gateway", "worker", "beat"):
+    for name in ("postgres", "valkey", "writer", "gateway 1", "gateway 2", "worker", "beat"):
         assert f"{stack.pid(name)}" in shown.stdout
     assert f"http://127.0.0.1:{stack.port}" in shown.stdout
 
@@ -127,7 +129,7 @@ def test_a_key_is_shown_once_works_and_is_revoked(stack: Installation) -> None:
 
 def test_what_is_killed_comes_back_and_nothing_is_forgotten(stack: Installation) -> None:
     token = (stack.home / "secrets" / "admin.token").read_text()
-    for name in ("postgres", "valkey", "gateway", "writer", "worker", "beat"):
+    for name in ("postgres", "valkey", "gateway 1", "gateway 2", "writer", "worker", "beat"):
         pid = stack.pid(name)
         os.kill(pid, signal.SIGKILL)
         eventually(lambda name=name, pid=pid: stack.ready(name, other_than=pid), 40)
