@@ -16,6 +16,7 @@ from gateway.proxy.headers import Headers
 from gateway.proxy.http1 import Answer, CannotConnect, Connection, ConnectTimedOut, UpstreamError, head_of
 from gateway.proxy.places import NoneFree, Origin, Places
 
+_IN_PATHS = "%/:@!$&'()*+,;=~"  # escapes included: a path is passed on as it was sent
 KEEP_S = 15.0
 """Seconds an idle connection is kept: servers close theirs after some more."""
 
@@ -39,6 +40,7 @@ class Address:
 @lru_cache(maxsize=1024)
 def endpoint(base_url: str, path: str, query: str) -> Address:
     """The address of `path` under a base URL (up to and including /v1). Without a host where the URL is none."""
+    path = quote(path, safe=_IN_PATHS)
     try:
         parts = urlsplit(base_url)
         tls = parts.scheme == "https"

@@ -52,7 +52,10 @@ class Answer:
 
     def header(self, name: bytes) -> str:
         """The first header of this name (in lower case), "" when there is none."""
-        return next((value.decode("latin-1") for known, value in self.headers if known == name), "")
+        for known, value in self.headers:
+            if known == name:
+                return value.decode("latin-1")
+        return ""
 
     @property
     def ended(self) -> bool:

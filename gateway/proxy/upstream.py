@@ -10,7 +10,6 @@ import logging
 from contextlib import closing
 from random import uniform
 from typing import Any, Protocol
-from urllib.parse import quote
 from uuid import UUID
 
 import msgspec
@@ -31,7 +30,6 @@ _REFUSED = (400, 422)
 _PAUSE_S = (0.05, 0.15)
 _REPEATABLE = ("GET", "PUT", "DELETE")
 _LIST_S = 10.0
-_IN_PATHS = "%/:@!$&'()*+,;=~"  # escapes included: a path is passed on as it was sent
 
 
 class _Listed(msgspec.Struct):
@@ -79,7 +77,6 @@ class Upstreams:
                 500, "upstream_incomplete", f"Upstream {upstream.name} has no base URL.",
                 hint="Give it one in the dashboard, up to and including /v1.",
             )  # fmt: skip
-        path = quote(path, safe=_IN_PATHS)
         if kind == "azure":
             return azure_endpoint(upstream.spec.base_url, model, path, query)
         return endpoint(upstream.spec.base_url, path, query)
