@@ -20,6 +20,7 @@ class Exchange(RequestResponseCycle):
     """A request and its answer. A head without a length, as of a stream, is not kept waiting for a body to come."""
 
     _head = b""
+    _until_closed = False
 
     async def send(self, message: Any) -> None:
         """ASGI's send. Raises RuntimeError for messages out of order, and for a body that is not of its length."""
@@ -49,12 +50,14 @@ class Exchange(RequestResponseCycle):
         if not self.keep_alive:
             lines.append(b"connection: close")
         if self.chunked_encoding is None and self.scope["method"] != "HEAD" and status not in _NO_BODY:
-            self.chunked_encoding = True
-            lines.append(b"transfer-encoding: chunked")
+            self._until_closed = self.scope["http_version"] == "1.0"  # that one knows no chunks
+            self.chunked_encoding = not self._until_closed
+            if self.chunked_encoding:
+                lines.append(b"transfer-encoding: chunked")
         self._head = head = b"\r\n".join((*lines, b"", b""))
         if not head.count(b"\r") == head.count(b"\n") == len(lines) + 1:
             raise RuntimeError("a header of the answer holds a line break")
-        if self.chunked_encoding:
+        if self.chunked_encoding or self._until_closed:
             asyncio.get_running_loop().call_soon(self._flush)
 
     def _flush(self) -> None:
@@ -71,6 +74,8 @@ class Exchange(RequestResponseCycle):
             chunk = b"%b%x\r\n%b\r\n" % (head, len(body), body) if body else head
             if out := chunk if more else chunk + b"0\r\n\r\n":
                 self.transport.write(out)
+        elif self._until_closed:
+            self.transport.write(head + body)
         else:
             self.expected_content_length -= len(body)
             if self.expected_content_length < 0:

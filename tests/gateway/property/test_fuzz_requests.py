@@ -229,7 +229,9 @@ def test_any_bytes_on_the_connection(world: World) -> None:
              REQUEST % (key, b"transfer-encoding: chunked\r\n", b"5\r\n{}\r\n"),
              REQUEST % (key, b"x-odd: \0\x01\r\ncontent-length: 2\r\n", b"{}"),
              REQUEST % (key, b"x y: z\r\ncontent-length: 2\r\n", b"{}"),
-             REQUEST % (key, b"content-length: 500\r\n", body)]
+             REQUEST % (key, b"content-length: 500\r\n", body), b"OPTIONS * HTTP/1.1\r\n\r\n",
+             b"CONNECT x:443 HTTP/1.1\r\n\r\n", b"GET http://x/v1/models HTTP/1.1\r\n\r\n", b"GET ? HTTP/1.1\r\n\r\n",
+             b"GET /\xff HTTP/1.1\r\n\r\n", b"GET /v1/models HTTP/0.9\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"]
         )
     )  # fmt: skip
     def check(sent: bytes) -> None:

@@ -122,6 +122,16 @@ async def test_a_client_that_wants_the_connection_closed(ask: bytes) -> None:
         assert b"connection: close\r\n" in await reader.read()
 
 
+async def test_a_client_of_http_1_0_gets_a_stream_without_chunks() -> None:
+    app = App()
+    app.headers, app.pieces = [], [b"data: 1\n\n", b"", b"data: 2\n\n"]
+    async with serving(app) as (reader, writer):
+        writer.write(ASK.replace(b"HTTP/1.1", b"HTTP/1.0"))
+        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    assert b"transfer-encoding" not in head
+    assert body == b"data: 1\n\ndata: 2\n\n"
+
+
 async def test_no_body_where_none_may_be() -> None:
     app = App()
     async with serving(app) as (reader, writer):
