@@ -5,9 +5,14 @@ Start it with `celery -A distill.app:app worker -Q default,judge,train` and `cel
 
 from __future__ import annotations
 
+import logging
+from typing import Any
+
 from celery import Celery
+from celery.signals import after_setup_logger, after_setup_task_logger
 
 from gateway.core.endpoints import redis_url
+from gateway.core.logs import formatter
 
 app = Celery("distill", broker=redis_url(), include=["distill.tasks"])
 app.conf.update(
@@ -31,3 +36,13 @@ app.conf.update(
     beat_schedule={"sweep": {"task": "distill.sweep", "schedule": 5.0, "options": {"expires": 5}}},
     beat_max_loop_interval=5,
 )
+
+
+def _one_form(logger: logging.Logger, **_: Any) -> None:
+    """Celery sets up its own handlers; what they write looks like the other processes' lines."""
+    for handler in logger.handlers:
+        handler.setFormatter(formatter())
+
+
+after_setup_logger.connect(_one_form)
+after_setup_task_logger.connect(_one_form)

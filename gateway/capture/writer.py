@@ -151,7 +151,8 @@ class Writer:
         try:
             return parse(frame.record)
         except Exception as error:  # one unreadable record must not hold up all that follow; its bytes are kept
-            log.exception("call %s cannot be read", frame.record.envelope.id)
+            id = frame.record.envelope.id
+            log.exception("call %s cannot be read", id, extra={"call_id": id})
             self._set_aside(name, frame, repr(error))
             return None
 

@@ -78,6 +78,7 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="debug, info, warning or error."
     )
+    log_format: Literal["text", "json"] = Field("text", description="`text`, or `json`: an object a line.")
 
     @cached_property
     def root(self) -> Path:

@@ -76,7 +76,7 @@ class Attempts:
                     break
             assert first is not None, "a route has an upstream"
             if len(reasons) > 1:
-                log.warning("call %s: no upstream of its route answered: %s", call.id, ", ".join(reasons))
+                call.tried = ", ".join(reasons)
             call.fallback_reason = before
             await self._pass_on(call, first, send)
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from functools import lru_cache
 from time import perf_counter_ns, time_ns
 
@@ -20,6 +21,7 @@ from gateway.proxy.wire import ChatRequest
 from gateway.routing.policy import Decision
 from gateway.routing.snapshot import Asked, KeyInForce
 
+log = logging.getLogger(__name__)
 HUNG_UP = 499
 """Recorded where the client went away before there was a status."""
 _MODES = ("off", "metadata", "full")
@@ -29,13 +31,14 @@ class Call:
     """One call.
 
     `begun`: the client was sent something. `encoding`: the answer's content-encoding. `asked`: the upstream that is
-    asked, or was asked last. `fallback_reason`: why those that were meant to answer before do not.
+    asked, or was asked last. `fallback_reason`: why those that were meant to answer before do not. `tried`: why none of
+    several upstreams did.
     """
 
     __slots__ = (
         "_spool", "asked", "begun", "cut", "decision", "encoding", "fallback_reason", "first_ns", "headers", "id",
         "key", "last_ns", "mode", "pieces", "received_ns", "recorded", "request", "sent_ns", "served_by",
-        "started_ns", "status", "wait_ns", "watch",
+        "started_ns", "status", "tried", "wait_ns", "watch",
     )  # fmt: skip
 
     def __init__(
@@ -67,6 +70,7 @@ class Call:
         self.begun = False
         self.recorded = False
         self.encoding: str | None = None
+        self.tried = ""
         self.watch = watch
         self._spool = spool
 
@@ -116,8 +120,11 @@ class Call:
             return header_value(f"upstream:{self.asked.upstream.name}")
         return b"gateway"
 
-    def record(self, error: str | None = None) -> None:
-        """Appends the call to the spool, once. To be called before the last byte of the answer leaves."""
+    def record(self, error: str | None = None, code: str | None = None) -> None:
+        """Appends the call to the spool, once. To be called before the last byte of the answer leaves.
+
+        `error` goes into the record alone: it may quote what was sent. The log gets the `code`.
+        """
         if self.recorded:
             return
         self.recorded = self.watch.answered = True
@@ -125,9 +132,21 @@ class Call:
         waited = self.wait_ns + ((self.last_ns or now) - self.sent_ns if self.sent_ns else 0)
         latency = now - self.started_ns
         metrics.ANSWERED.add(self.served_by, self.status, latency - waited, latency)
+        if self.status >= 400 or self.cut:
+            self._say(code or self.cut or self.tried, latency)
         full = self.mode == "full"
         envelope = self._envelope(error, latency, waited)
         self._spool.append(envelope, self.request.raw if full else b"", self.pieces if full else [])
+
+    def _say(self, why: str, latency: int) -> None:
+        """The one line in the log of a call that failed. A client may go as it likes: that is no failure."""
+        level = logging.INFO if self.cut == "client_hangup" else logging.WARNING
+        name = self.asked.upstream.name if self.asked else "none"
+        log.log(
+            level, "call %s: %d %s, answered by %s, upstream %s, after %.0f ms",
+            self.id, self.status, why or "as the upstream answered", self.served_by, name, latency / 1e6,
+            extra={"call_id": self.id},
+        )  # fmt: skip
 
     def _envelope(self, error: str | None, latency: int, waited: int) -> Envelope:
         decision, request = self.decision, self.request

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+
 import msgspec
 
+from gateway.core import metrics
 from gateway.core.errors import StepdownError
+from gateway.core.ids import new_id
+from gateway.proxy.headers import Headers
 from gateway.proxy.paths import MESSAGES
+
+log = logging.getLogger(__name__)
+JSON = (b"content-type", b"application/json")
 
 _ANTHROPIC = {
     400: "invalid_request_error",
@@ -26,3 +34,22 @@ def error_body(endpoint: str, error: StepdownError) -> bytes:
         return msgspec.json.encode(error.openai_body())
     kind = _ANTHROPIC.get(error.status, "invalid_request_error" if error.status < 500 else "api_error")
     return msgspec.json.encode({"type": "error", "error": {"type": kind, "message": str(error), "code": error.code}})
+
+
+def request_id() -> tuple[bytes, bytes]:
+    """The header that names an answer of ours which belongs to no call."""
+    return (b"x-stepdown-request-id", str(new_id()).encode())
+
+
+def turned_away(endpoint: str, error: StepdownError) -> tuple[Headers, bytes]:
+    """Headers and body for a request that never became a call; it is counted, and named in the log."""
+    name, id = request_id()
+    metrics.REFUSED.labels(error.code).inc()
+    log.warning(
+        "request %s: %d %s at /v1/%s", id.decode(), error.status, error.code, endpoint[:100],
+        extra={"call_id": id.decode()},
+    )  # fmt: skip
+    headers: Headers = [JSON, (name, id)]
+    if error.status == 429:
+        headers.append((b"retry-after", b"1"))
+    return headers, error_body(endpoint, error)

@@ -27,7 +27,7 @@ from gateway.proxy.headers import ClientHeaders
 from gateway.proxy.models import models_answer, models_list
 from gateway.proxy.paths import CHAT, COMPLETIONS, MODELS, deployment_of
 from gateway.proxy.plain import PlainRequest
-from gateway.proxy.refusal import error_body
+from gateway.proxy.refusal import JSON, error_body, request_id, turned_away
 from gateway.proxy.resting import Resting
 from gateway.proxy.slots import Slots
 from gateway.proxy.upstream import Upstreams
@@ -40,8 +40,6 @@ from gateway.routing.snapshot import KeyInForce, StudentInForce
 log = logging.getLogger(__name__)
 _METHODS = frozenset(("GET", "POST", "PUT", "PATCH", "DELETE"))
 _PATIENCE = 2
-_JSON = ((b"content-type", b"application/json"),)
-_RETRY_SOON = ((b"retry-after", b"1"),)
 _INTERNAL = StepdownError(
     500, "internal_error", "The gateway failed on this call.", hint="Its log has the reason beside the call's id."
 )
@@ -77,13 +75,11 @@ class Relay:
             if not _is_answered(endpoint, method):
                 raise _unknown(endpoint, method)
             if method == "GET" and (models := await self._models(key, headers, endpoint)) is not None:
-                await send_whole(send, 200, [*_JSON], msgspec.json.encode(models))
+                await send_whole(send, 200, [JSON, request_id()], msgspec.json.encode(models))
             else:
                 await self._call(scope, key, headers, endpoint, receive, send)
         except StepdownError as error:
-            metrics.REFUSED.labels(error.code).inc()
-            more = _RETRY_SOON if error.status == 429 else ()
-            await send_whole(send, error.status, [*_JSON, *more], error_body(endpoint, error))
+            await send_whole(send, error.status, *turned_away(endpoint, error))
 
     @property
     def upstreams_resting(self) -> Resting:
@@ -144,7 +140,7 @@ class Relay:
         except asyncio.CancelledError:
             await self._cancelled(call, send)
         except Exception:  # a fault of ours: the client still gets an answer in OpenAI's shape
-            log.exception("call %s failed in the gateway", call.id)
+            log.exception("call %s failed in the gateway", call.id, extra={"call_id": call.id})
             if call.begun:
                 raise
             await self._refuse(call, _INTERNAL, send)
@@ -197,8 +193,8 @@ class Relay:
         metrics.REFUSED.labels(error.code).inc()
         call.not_answered()
         call.served_by, call.status = "gateway", error.status
-        call.record(error=str(error))
-        await send_whole(send, error.status, [*_JSON, *call.own_headers()], error_body(call.request.endpoint, error))
+        call.record(str(error), error.code)
+        await send_whole(send, error.status, [JSON, *call.own_headers()], error_body(call.request.endpoint, error))
 
     async def _broken(self, call: Call, error: Exception, send: Send) -> None:
         """Whoever was asked failed. What has begun cannot be mended: the client's connection is cut like ours was."""
@@ -208,7 +204,6 @@ class Relay:
         call.cut = error.code if isinstance(error, TooLate) else "upstream_cut"
         call.record(error=f"{call.cut}: {error or type(error).__name__}")
         metrics.CUTS.labels(call.cut).inc()
-        log.warning("call %s: the answer of its %s broke off: %r", call.id, call.served_by, error)
 
     async def _cancelled(self, call: Call, send: Send) -> None:
         """The watchman ended the call; or the server does, which is not ours to stop."""

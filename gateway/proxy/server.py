@@ -13,6 +13,9 @@ from urllib.parse import unquote
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
+from gateway.core.errors import StepdownError
+from gateway.proxy.refusal import turned_away
+
 _NO_BODY = (204, 304)
 
 
@@ -126,3 +129,12 @@ class Protocol(HttpToolsProtocol):
         else:
             self.flow.pause_reading()
             self.pipeline.appendleft((self.cycle, self.app))
+
+    def send_400_response(self, msg: str) -> None:
+        """Answers what cannot be read as HTTP, and closes the connection."""
+        error = StepdownError(400, "invalid_http", msg, hint="What was sent is not HTTP/1.1, or its head is too large.")
+        headers, body = turned_away("", error)
+        head = [*headers, (b"content-length", b"%d" % len(body)), (b"connection", b"close")]
+        lines = [STATUS_LINE[400], *(b"%b: %b\r\n" % header for header in head), b"\r\n", body]
+        self.transport.write(b"".join(lines))
+        self.transport.close()
