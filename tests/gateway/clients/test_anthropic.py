@@ -93,25 +93,21 @@ def test_tokens_are_counted_by_the_provider(claude: anthropic.Anthropic) -> None
     assert claude.messages.count_tokens(model="gpt-4o", messages=ASK["messages"]).input_tokens == USAGE[0]
 
 
-@pytest.mark.parametrize(
-    ("status", "kind", "raised"),
-    [
-        (400, "invalid_request_error", anthropic.BadRequestError),
-        (401, "authentication_error", anthropic.AuthenticationError),
-        (404, "not_found_error", anthropic.NotFoundError),
-        (429, "rate_limit_error", anthropic.RateLimitError),
-        (529, "overloaded_error", anthropic.InternalServerError),
-    ],
-)
-def test_a_providers_error_keeps_its_class(
-    claude: anthropic.Anthropic, town: World, status: int, kind: str, raised: type[anthropic.APIStatusError]
-) -> None:
-    told = b'{"type":"error","error":{"type":"%s","message":"no"},"request_id":"req_1"}' % kind.encode()
-    town.upstream.reply = Reply([told], status=status)
-    with pytest.raises(raised, match="no") as failed:
-        claude.messages.create(**ASK)
-    assert failed.value.status_code == status
-    assert [(c.status, c.trainable, c.error) for c in stored_calls()] == [(status, False, "no")]
+def test_a_providers_error_keeps_its_class(claude: anthropic.Anthropic, town: World) -> None:
+    kinds: dict[int, tuple[str, type[anthropic.APIStatusError]]] = {
+        400: ("invalid_request_error", anthropic.BadRequestError),
+        401: ("authentication_error", anthropic.AuthenticationError),
+        404: ("not_found_error", anthropic.NotFoundError),
+        429: ("rate_limit_error", anthropic.RateLimitError),
+        529: ("overloaded_error", anthropic.InternalServerError),
+    }
+    for status, (kind, raised) in kinds.items():
+        told = b'{"type":"error","error":{"type":"%s","message":"no"},"request_id":"req_1"}' % kind.encode()
+        town.upstream.reply = Reply([told], status=status)
+        with pytest.raises(raised, match="no") as failed:
+            claude.messages.create(**ASK)
+        assert failed.value.status_code == status
+    assert [(c.status, c.trainable, c.error) for c in stored_calls()] == [(s, False, "no") for s in kinds]
 
 
 def test_our_own_errors_have_anthropics_shape(claude: anthropic.Anthropic) -> None:

@@ -17,27 +17,27 @@ ASK: Any = {"model": "gpt-4o", "messages": [{"role": "user", "content": "hi"}]}
 ERROR = b'{"error":{"message":"the provider says no","type":"t","param":"p","code":"c"}}'
 
 
-@pytest.mark.parametrize(
-    ("status", "kind"),
-    [
-        (400, openai.BadRequestError), (401, openai.AuthenticationError), (403, openai.PermissionDeniedError),
-        (404, openai.NotFoundError), (409, openai.ConflictError), (413, openai.APIStatusError),
-        (422, openai.UnprocessableEntityError), (429, openai.RateLimitError), (500, openai.InternalServerError),
-        (503, openai.InternalServerError), (529, openai.InternalServerError),
-    ],
-)  # fmt: skip
-def test_a_providers_error_keeps_its_class_and_words(
-    app: openai.OpenAI, town: World, status: int, kind: type[openai.APIStatusError]
-) -> None:
+KINDS: dict[int, type[openai.APIStatusError]] = {
+    400: openai.BadRequestError, 401: openai.AuthenticationError, 403: openai.PermissionDeniedError,
+    404: openai.NotFoundError, 409: openai.ConflictError, 413: openai.APIStatusError,
+    422: openai.UnprocessableEntityError, 429: openai.RateLimitError, 500: openai.InternalServerError,
+    503: openai.InternalServerError, 529: openai.InternalServerError,
+}  # fmt: skip
+
+
+def test_a_providers_error_keeps_its_class_and_words(app: openai.OpenAI, town: World) -> None:
     headers = {"content-type": "application/json", "x-request-id": "req_9", "x-should-retry": "false"}
-    town.upstream.reply = Reply([ERROR], status=status, headers=headers)
-    for stream in (False, True):
-        with pytest.raises(kind, match="the provider says no") as failed:
-            app.chat.completions.create(**ASK, stream=stream)
-        assert failed.value.status_code == status
-        assert failed.value.request_id == "req_9"
-        assert (failed.value.code, failed.value.param, failed.value.type) == ("c", "p", "t")
-    assert {(c.status, c.trainable, c.error) for c in stored_calls()} == {(status, False, "the provider says no")}
+    for status, kind in KINDS.items():
+        town.upstream.reply = Reply([ERROR], status=status, headers=headers)
+        for stream in (False, True):
+            with pytest.raises(kind, match="the provider says no") as failed:
+                app.chat.completions.create(**ASK, stream=stream)
+            assert failed.value.status_code == status
+            assert failed.value.request_id == "req_9"
+            assert (failed.value.code, failed.value.param, failed.value.type) == ("c", "p", "t")
+    calls = stored_calls()
+    assert [call.status for call in calls] == [status for status in KINDS for _ in range(2)]
+    assert {(call.trainable, call.error) for call in calls} == {(False, "the provider says no")}
 
 
 def test_our_own_errors_have_the_same_classes(app: openai.OpenAI, town: World) -> None:

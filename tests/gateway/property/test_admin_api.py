@@ -45,7 +45,7 @@ def test_the_admin_api_keeps_to_its_document(broker: str, world: World, tmp_path
     config.write_text(f"[parameters]\n{rows}[phases.coverage]\nunexpected-methods = []\n")
     command = [
         str(SCHEMATHESIS), "--config-file", str(config), "run", f"{world.url}/api/openapi.json",
-        "--header", f"Authorization: Bearer {admin_token()}", "--checks", CHECKS, "--seed", "1", "--max-examples", "10",
+        "--header", f"Authorization: Bearer {admin_token()}", "--checks", CHECKS, "--seed", "1", "--max-examples", "8",
         "--phases", "coverage,fuzzing", "--exclude-path-regex", "stream$", "--no-color", "--no-shrink",
         "--suppress-health-check", "all", "--request-timeout", "10", "--warnings", "off", "--continue-on-failure",
     ]  # fmt: skip
