@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -14,7 +15,19 @@ from sqlalchemy.orm import Session
 from gateway.capture.partitions import Month, months_around
 from gateway.core.clock import now
 from gateway.core.db import copy_rows
-from gateway.models import ApiKey, Blob, BlobDictionary, Call, Project, Route, RouteRevision, SpoolCursor, Task
+from gateway.models import (
+    ApiKey,
+    Blob,
+    BlobDictionary,
+    Call,
+    Project,
+    Route,
+    RouteRevision,
+    SpoolCursor,
+    Student,
+    Task,
+    Upstream,
+)  # fmt: skip
 
 CHANNEL = "stepdown_calls"
 _PARTITION_LOCK = 0x57E9CA11
@@ -40,6 +53,27 @@ _ANCESTRY = text(
     " FROM line JOIN call c ON c.id = line.parent_id AND c.project_id = :project)"
     " SELECT id, parent_id, shared, items FROM line ORDER BY depth DESC"
 )
+
+
+@dataclass(frozen=True)
+class Answerer:
+    """Who answers calls. `kind`: the upstream's, or `student`."""
+
+    name: str
+    kind: str
+    base_url: str | None
+
+
+def answerers(session: Session, upstreams: Collection[UUID], students: Collection[UUID]) -> dict[UUID, Answerer]:
+    """These upstreams and students, by id."""
+    found = {
+        row.id: Answerer(row.name, row.kind, row.base_url)
+        for row in session.execute(
+            select(Upstream.id, Upstream.name, Upstream.kind, Upstream.base_url).where(Upstream.id.in_(upstreams))
+        )
+    }
+    named = session.execute(select(Student.id, Student.name).where(Student.id.in_(students))) if students else ()
+    return found | {id: Answerer(name, "student", None) for id, name in named}
 
 
 def ensure_partitions(session: Session, months: Iterable[Month] = ()) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 import psycopg
 from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 
-from gateway.capture import repository, status
+from gateway.capture import repository, status, telemetry
 from gateway.capture.ingest import Parsed, parse
 from gateway.capture.record import Framed
 from gateway.capture.retention import forgetting
@@ -56,6 +56,12 @@ class Writer:
         self._forgetting: Iterator[None] | None = None
         self._forgot_at = 0.0
         self._status = status.WriterStatus(folder)
+        self._spans = telemetry.spans(session_scope)
+
+    def close(self) -> None:
+        """To be called when `run` has returned: the last spans leave."""
+        if self._spans is not None:
+            self._spans.close()
 
     def stop(self) -> None:
         """Makes `run` return after its batch."""
@@ -143,6 +149,8 @@ class Writer:
             raise
         self._cursors[name] = end
         self._status.stored += len(parsed)
+        if self._spans is not None:
+            self._spans.add(parsed)
 
     def _parsed(self, name: str, frame: Framed) -> Parsed | None:
         if frame.record is None:
@@ -220,6 +228,7 @@ def main() -> None:
         signal.signal(number, lambda *_: writer.stop())
     log.info("storing what is spooled in %s", settings().spool_dir)
     writer.run()
+    writer.close()
 
 
 if __name__ == "__main__":

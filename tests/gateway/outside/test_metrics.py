@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, generate_latest
+from pathlib import Path
+
+from prometheus_client import REGISTRY, CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.capture.segments import Segments
@@ -62,3 +64,11 @@ def test_the_clients_trace_travels_with_the_record_and_to_the_upstream(world: Wo
     [name] = segments.names()
     records = [frame.record for frame in segments.read(name, 0).frames]
     assert [record and record.envelope.traceparent for record in records] == [trace, None]
+
+
+def test_every_metric_is_in_the_manual() -> None:
+    manual = (Path(__file__).parents[3] / "README.md").read_text()
+    ours = [m for m in REGISTRY.collect() if m.name.startswith("stepdown_")]
+    names = [f"{m.name}_total" if m.type == "counter" else m.name for m in ours]
+    assert len(names) > 12
+    assert [name for name in names if f"| `{name}" not in manual] == []
