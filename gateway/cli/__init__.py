@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
@@ -44,11 +45,13 @@ def migrate() -> None:
 
 
 @app.command()
-def doctor() -> None:
-    """Check this machine and say what to do about each thing that is wrong."""
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of lines.")] = False,
+) -> None:
+    """Look at this machine and what runs here, and say what to do about each thing that is wrong: exit status 1."""
     from gateway.cli.doctor import examine
 
-    raise typer.Exit(examine())
+    raise typer.Exit(examine(as_json))
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from pathlib import Path
 
 from cryptography.fernet import Fernet, InvalidToken
 
@@ -11,9 +12,13 @@ from gateway.core.errors import StepdownError
 from gateway.core.settings import read_or_create_secret, settings
 
 
+def key_path() -> Path:
+    """Where the master key is, or will be once something is sealed."""
+    return settings().master_key_file or settings().secrets_dir / "master.key"
+
+
 def _box() -> Fernet:
-    path = settings().master_key_file or settings().secrets_dir / "master.key"
-    secret = read_or_create_secret(path)
+    secret = read_or_create_secret(key_path())
     return Fernet(base64.urlsafe_b64encode(hashlib.sha256(secret.encode()).digest()))
 
 

@@ -127,6 +127,14 @@ def test_a_key_is_shown_once_works_and_is_revoked(stack: Installation) -> None:
     assert "There is no project 'nowhere'. Projects: default." in unknown.stderr
 
 
+def test_doctor_looks_at_what_runs(stack: Installation) -> None:
+    found = {f["check"]: f for f in json.loads(stack.run("doctor", "--json").stdout)["findings"]}
+    states = {name: found[name]["state"] for name in ("port", "database", "schema", "redis", "writer")}
+    assert set(states.values()) == {"ok"}, found
+    assert "processes" not in found
+    assert f"Stepdown runs: http://127.0.0.1:{stack.port}" in found["port"]["what"]
+
+
 def test_what_is_killed_comes_back_and_nothing_is_forgotten(stack: Installation) -> None:
     token = (stack.home / "secrets" / "admin.token").read_text()
     for name in ("postgres", "valkey", "gateway 1", "gateway 2", "writer", "worker", "beat"):
