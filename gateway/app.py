@@ -33,7 +33,7 @@ from gateway.core.ports import holder
 from gateway.core.settings import settings
 from gateway.core.workers import EVERY_S, Worker, own_number
 from gateway.proxy.client import UpstreamClient
-from gateway.proxy.paths import endpoint_of
+from gateway.proxy.paths import endpoint_of, passed_through
 from gateway.proxy.relay import Relay
 from gateway.proxy.server import Protocol
 from gateway.proxy.translator import TranslatorProcess
@@ -74,11 +74,17 @@ class Gateway(FastAPI):
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Sends /v1 to the relay, everything else to FastAPI."""
         # The path as sent: an id in it may hold an encoded slash.
-        endpoint = endpoint_of(scope["raw_path"].decode("latin-1")) if scope["type"] == "http" else None
+        endpoint, token = None, ""
+        if scope["type"] == "http":
+            token, path = passed_through(scope["raw_path"].decode("latin-1"))
+            endpoint = endpoint_of(path)
+            if token:
+                endpoint = endpoint or path.strip("/")
+                scope["path"] = path
         if endpoint is None:
             await super().__call__(scope, receive, send)
         else:
-            await self._relay(scope, endpoint, receive, send)
+            await self._relay(scope, endpoint, token, receive, send)
 
     def health(self) -> Health:
         """What the gateway says of its own state."""

@@ -25,6 +25,7 @@ from gateway.core import db, jobs
 from gateway.core.embedded import Postgres, Valkey, running
 from gateway.core.migrate import upgrade_head
 from gateway.core.settings import settings
+from tests import leaks
 
 # Before torch is loaded: its threads would starve the engines that run beside the tests.
 for _name, _value in THREADS.items():
@@ -78,6 +79,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     _forget()
     yield folder
     _forget()
+    assert leaks.in_logs(folder / "logs") == []
 
 
 @pytest.fixture

@@ -97,6 +97,7 @@ def _from_envelope(envelope: Envelope) -> dict[str, Any]:
         "answer_preview": "",
         "tags": {},
         "request": None,
+        "trajectory": jsontext.storable(envelope.trajectory) if envelope.trajectory else None,
         "parent_id": None,
         "shared": None,
         "items": None,

@@ -26,6 +26,7 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
     `capture`: `full` has both bodies, `metadata` none, `off` is charged but not stored as a call.
     `cut`: why the answer is not whole (client_hangup, upstream_cut, upstream_idle_timeout); None when it is.
     `usage`: only where the bodies are not kept, because the writer cannot read it from them.
+    `trajectory`: what the app says that this call is part of.
     `upstream_model`: the name that the upstream was asked for, where that is not the alias.
     `traceparent`: the client's header of this name, as it came.
     """
@@ -57,6 +58,7 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True):
     upstream_model: str | None = None
     endpoint: str = "chat.completions"
     traceparent: str | None = None
+    trajectory: str | None = None
 
 
 @dataclass(frozen=True)

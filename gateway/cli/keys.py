@@ -20,12 +20,39 @@ def create(
     max_concurrent: Annotated[
         int | None, typer.Option("--max-concurrent", min=1, help="Calls under way at once; any number by default.")
     ] = None,
+    pass_through: Annotated[
+        str | None, typer.Option("--pass-through", help="Name of an upstream: callers bring their own key for it.")
+    ] = None,
+    capture: Annotated[str, typer.Option("--capture", help="full, metadata or off.")] = "full",
+    sample: Annotated[
+        float, typer.Option("--sample", min=0, max=1, help="Share of conversations captured in full.")
+    ] = 1.0,
+    redact: Annotated[
+        list[str] | None, typer.Option("--redact", help="A rule by name, as email; may be given several times.")
+    ] = None,
 ) -> None:
     """Make a key. It is printed once, alone on standard output, and never again."""
-    wish = {"name": name, "max_concurrent": max_concurrent}
-    made = call("POST", f"/api/projects/{project_id(project)}/keys", wish)
+    project_uuid = project_id(project)
+    wish = {
+        "name": name,
+        "max_concurrent": max_concurrent,
+        "capture": capture,
+        "sample": sample,
+        "redact": [{"name": rule} for rule in redact or ()],
+        "upstream_id": _upstream(project_uuid, pass_through) if pass_through else None,
+    }
+    made = call("POST", f"/api/projects/{project_uuid}/keys", wish)
     typer.echo(f"Key {name!r} of project {project!r}; it is not shown again:", err=True)
     typer.echo(made["key"])
+
+
+def _upstream(project_uuid: str, name: str) -> str:
+    upstreams = call("GET", f"/api/projects/{project_uuid}/upstreams")
+    found = [each["id"] for each in upstreams if each["name"] == name]
+    if not found:
+        known = ", ".join(each["name"] for each in upstreams) or "none yet"
+        raise StepdownError(404, "upstream_not_found", f"There is no upstream {name!r}.", hint=f"Known: {known}.")
+    return str(found[0])
 
 
 @app.command("list")
@@ -38,7 +65,8 @@ def list_keys(project: Project = "default") -> None:
     for key in keys:
         state = f"revoked {key['revoked_at'][:10]}" if key["revoked_at"] else "active"
         most = f"  (at most {key['max_concurrent']} calls at once)" if key["max_concurrent"] else ""
-        typer.echo(f"{key['id']}  {key['prefix']}…  {state:<18} {key['name']}{most}")
+        kind = "  (pass-through)" if key["upstream_id"] else ""
+        typer.echo(f"{key['id']}  {key['prefix']}…  {state:<18} {key['name']}{most}{kind}")
 
 
 @app.command()

@@ -12,9 +12,9 @@ def new_id() -> uuid.UUID:
     return uuid.UUID(int=uuid_utils.uuid7().int)
 
 
-def new_api_key() -> str:
-    """A gateway key: `sd-` and 256 random bits."""
-    return "sd-" + secrets.token_urlsafe(32)
+def new_api_key(prefix: str = "sd-") -> str:
+    """A gateway key: `sd-` and 256 random bits; a pass-through token begins with `sdp-`."""
+    return prefix + secrets.token_urlsafe(32)
 
 
 def hash_key(key: str) -> bytes:

@@ -7,7 +7,7 @@ from uuid import UUID
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from gateway.models import ApiKey, Project
+from gateway.models import ApiKey, Project, Upstream
 
 
 def project_exists(session: Session, project_id: UUID) -> bool:
@@ -17,6 +17,11 @@ def project_exists(session: Session, project_id: UUID) -> bool:
 def add(session: Session, key: ApiKey) -> None:
     session.add(key)
     session.flush()
+
+
+def upstream_kind(session: Session, project_id: UUID, upstream_id: UUID) -> str | None:
+    """The kind of one of the project's upstreams."""
+    return session.scalar(select(Upstream.kind).where(Upstream.id == upstream_id, Upstream.project_id == project_id))
 
 
 def get(session: Session, project_id: UUID, key_id: UUID) -> ApiKey | None:

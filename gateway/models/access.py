@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import uuid
 from datetime import datetime
+from typing import Any
 
+from sqlalchemy import ForeignKey
 from sqlalchemy.orm import Mapped, mapped_column
 
 from gateway.models.base import Base, CreatedAt, Id, ProjectId
@@ -21,7 +24,10 @@ class Project(Base):
 
 
 class ApiKey(Base):
-    """A gateway key. Only its SHA-256 is kept; `prefix` is what people recognise it by."""
+    """A gateway key, or with `upstream_id` a pass-through token: its callers bring that provider's key themselves.
+
+    Only its SHA-256 is kept; `prefix` is what people recognise it by.
+    """
 
     __tablename__ = "api_key"
 
@@ -30,7 +36,10 @@ class ApiKey(Base):
     name: Mapped[str]
     prefix: Mapped[str]
     hash: Mapped[bytes] = mapped_column(unique=True)
+    upstream_id: Mapped[uuid.UUID | None] = mapped_column(ForeignKey("upstream.id", ondelete="CASCADE"))
     capture: Mapped[str] = mapped_column(default="full")  # full | metadata | off
+    sample: Mapped[float] = mapped_column(default=1.0)  # share of conversations that are captured in full
+    redact: Mapped[list[Any]] = mapped_column(default=list)  # rules of gateway.capture.redaction
     retention_days: Mapped[int | None]  # where shorter than the project's
     max_concurrent: Mapped[int | None]  # calls under way at once, in each gateway process; None: any number
     created_at: Mapped[CreatedAt]

@@ -21,6 +21,13 @@ class Call(Base):
         Index("ix_call_project_id_id", "project_id", "id"),
         Index("ix_call_project_id_task_id_id", "project_id", "task_id", "id"),
         Index("ix_call_project_id_fingerprint", "project_id", "fingerprint"),
+        Index(
+            "ix_call_project_id_trajectory_id",
+            "project_id",
+            "trajectory",
+            "id",
+            postgresql_where=text("trajectory IS NOT NULL"),
+        ),
         Index("ix_call_parent_id", "parent_id", postgresql_where=text("parent_id IS NOT NULL")),
         {"postgresql_partition_by": "RANGE (id)"},
     )
@@ -56,6 +63,7 @@ class Call(Base):
     preview: Mapped[str]  # start of the last user message
     answer_preview: Mapped[str]
     tags: Mapped[dict[str, Any]]  # the request's metadata
+    trajectory: Mapped[str | None]  # what the app says that the call is part of
     # The request without its items. They are the first `shared` of what the parent was asked and answered, then those
     # whose hashes are in `items`, end to end; their bodies lie in `blob`. See gateway.capture.bodies.
     request: Mapped[dict[str, Any] | None]

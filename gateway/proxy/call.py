@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from functools import lru_cache
 from time import perf_counter_ns, time_ns
 
 from gateway.capture import assemble
@@ -15,6 +14,7 @@ from gateway.core.ids import new_id
 from gateway.providers.usage import usage_of
 from gateway.proxy.client import TooLate
 from gateway.proxy.headers import ClientHeaders, Headers, header_value
+from gateway.proxy.keeping import Bodies, capture_mode, in_sample, redacted
 from gateway.proxy.plain import PlainRequest
 from gateway.proxy.watch import Watch
 from gateway.proxy.wire import ChatRequest
@@ -24,7 +24,6 @@ from gateway.routing.snapshot import Asked, KeyInForce
 log = logging.getLogger(__name__)
 HUNG_UP = 499
 """Recorded where the client went away before there was a status."""
-_MODES = ("off", "metadata", "full")
 
 
 class Call:
@@ -32,13 +31,13 @@ class Call:
 
     `begun`: the client was sent something. `encoding`: the answer's content-encoding. `asked`: the upstream that is
     asked, or was asked last. `fallback_reason`: why those that were meant to answer before do not. `tried`: why none of
-    several upstreams did.
+    several upstreams did. `unverified`: the caller's key is its provider's, who has not taken it yet.
     """
 
     __slots__ = (
         "_spool", "asked", "begun", "cut", "decision", "encoding", "fallback_reason", "first_ns", "headers", "id",
-        "key", "last_ns", "mode", "pieces", "received_ns", "recorded", "request", "sent_ns", "served_by",
-        "started_ns", "status", "tried", "wait_ns", "watch",
+        "key", "last_ns", "mode", "pieces", "received_ns", "recorded", "redacted", "request", "sent_ns", "served_by",
+        "started_ns", "status", "tried", "unverified", "wait_ns", "watch",
     )  # fmt: skip
 
     def __init__(
@@ -58,6 +57,9 @@ class Call:
         self.headers = headers
         self.request = request
         self.mode = capture_mode(mode, key.capture, headers.capture, request.capture)
+        if key.sample < 1 and self.mode == "full" and not self._in_sample():
+            self.mode = "metadata"
+        self.unverified = False
         self.decision: Decision | None = None
         self.asked: Asked | None = None
         self.fallback_reason: str | None = None
@@ -68,7 +70,7 @@ class Call:
         self.wait_ns = 0
         self.cut: str | None = None
         self.begun = False
-        self.recorded = False
+        self.recorded = self.redacted = False
         self.encoding: str | None = None
         self.tried = ""
         self.watch = watch
@@ -111,6 +113,8 @@ class Call:
         revision = self.decision.route.revision if self.decision else None
         if revision is not None:
             headers.append((b"x-stepdown-route-revision", b"%d" % revision.number))
+        if self.headers.capture is not None:
+            headers.append((b"x-stepdown-capture", self.mode.encode()))
         return headers
 
     def _server(self) -> bytes:
@@ -134,9 +138,30 @@ class Call:
         metrics.ANSWERED.add(self.served_by, self.status, latency - waited, latency)
         if self.status >= 400 or self.cut:
             self._say(code or self.cut or self.tried, latency)
-        full = self.mode == "full"
-        envelope = self._envelope(error, latency, waited)
-        self._spool.append(envelope, self.request.raw if full else b"", self.pieces if full else [])
+        request, response = self._kept()
+        self._spool.append(self._envelope(error, latency, waited), request, response)
+
+    def _in_sample(self) -> bool:
+        request, headers = self.request, self.headers
+        return in_sample(self.key.sample, headers.trajectory, request.raw, headers.encoding, request.name)
+
+    def _kept(self) -> tuple[bytes, list[bytes]]:
+        """What is kept of the bodies; sets `mode` and `cut` as that needs."""
+        if self.unverified and not 200 <= self.status < 300:
+            self.mode = capture_mode(self.mode, "metadata")
+            # A stranger names no task and no trajectory.
+            self.request.header_task = self.request.metadata_task = self.headers.trajectory = None
+        if self.mode != "full":
+            return b"", []
+        if self.key.redactor is None:
+            return self.request.raw, self.pieces
+        bodies = Bodies(self.request.raw, self.pieces, self.cut)
+        kept = redacted(self.key.redactor, bodies, (self.headers.encoding, self.encoding), self.request.name)
+        if kept is None:
+            self.mode = "metadata"
+            return b"", []
+        self.redacted, self.cut = True, kept.cut
+        return kept.request, kept.response
 
     def _say(self, why: str, latency: int) -> None:
         """The one line in the log of a call that failed. A client may go as it likes: that is no failure."""
@@ -169,8 +194,8 @@ class Call:
             fallback_reason=self.fallback_reason,
             streamed=request.stream,
             status=self.status,
-            request_encoding=self.headers.encoding,
-            response_encoding=self.encoding,
+            request_encoding=None if self.redacted else self.headers.encoding,
+            response_encoding=None if self.redacted else self.encoding,
             capture=self.mode,
             cut=self.cut,
             error=error,
@@ -182,6 +207,7 @@ class Call:
             upstream_model=asked.model if asked else None,
             endpoint=request.name,
             traceparent=self.headers.traceparent,
+            trajectory=self.headers.trajectory,
         )
 
     def _summary(self) -> tuple[dict[str, int], str | None]:
@@ -198,9 +224,3 @@ class Call:
             "completion": usage.completion, "reasoning": usage.reasoning,
         }  # fmt: skip
         return tokens, finish_reason
-
-
-@lru_cache(maxsize=256)
-def capture_mode(*wished: str | None) -> str:
-    """The most reserved of several wishes: off, metadata or full. A word that we do not know counts as off."""
-    return _MODES[min(_MODES.index(w) if w in _MODES else 0 for w in wished if w is not None)]

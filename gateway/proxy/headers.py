@@ -32,7 +32,8 @@ class ClientHeaders:
     """What the client's headers say to us, and the rest, to send on as they came."""
 
     __slots__ = (
-        "accept", "capture", "encoding", "expects", "forward", "kind", "length", "task", "token", "traceparent",
+        "accept", "capture", "credentials", "encoding", "expects", "forward", "kind", "length", "task", "token",
+        "traceparent", "trajectory",
     )  # fmt: skip
 
     def __init__(self, raw: Iterable[tuple[bytes, bytes]]) -> None:
@@ -41,11 +42,13 @@ class ClientHeaders:
         self.length: int | None = None
         self.task: str | None = None
         self.capture: str | None = None
+        self.trajectory: str | None = None
         self.traceparent: str | None = None
         self.accept = ""
         self.kind = ""
         self.expects = False
         self.forward: Headers = []
+        self.credentials: Headers = []
         dropped: set[bytes] | None = None
         for header in raw:
             name, value = header
@@ -73,8 +76,10 @@ class ClientHeaders:
         if name == b"authorization":
             scheme, _, token = value.partition(" ")
             self.token = token.strip() if scheme.lower() == "bearer" else self.token
+            self.credentials.append((name, value.encode("latin-1")))
         elif name in (b"api-key", b"x-api-key"):
             self.token = self.token or value
+            self.credentials.append((name, value.encode("latin-1")))
         elif name == b"content-length":
             self.length = int(value) if _LENGTH.fullmatch(value) else None
         elif name == b"accept-encoding":
@@ -85,6 +90,8 @@ class ClientHeaders:
             self.task = value
         elif name == b"x-stepdown-capture":
             self.capture = value.lower()
+        elif name == b"x-stepdown-trajectory":
+            self.trajectory = value[:200]
 
     def to_upstream(
         self,

@@ -17,6 +17,7 @@ _WORDS = frozenset(
      "speech", "transcriptions", "translations", "count_tokens")
 )  # fmt: skip
 _UNRECORDED = f"{MESSAGES}/batches"
+_ENTRANCE = "/p/"
 _DEPLOYMENTS = "/openai/deployments/"
 
 
@@ -38,6 +39,14 @@ def endpoint_of(path: str) -> str | None:
         parts = parts[1:]
     endpoint = "/".join(parts)
     return endpoint if versioned or endpoint == CHAT or (parts and parts[0] in _WITHOUT_VERSION) else None
+
+
+def passed_through(path: str) -> tuple[str, str]:
+    """The pass-through token that a path begins with, and the rest of the path; "" for a path without one."""
+    if not path.startswith(_ENTRANCE):
+        return "", path
+    token, _, rest = path[len(_ENTRANCE) :].partition("/")
+    return token, f"/{rest}"
 
 
 def deployment_of(path: str) -> str:

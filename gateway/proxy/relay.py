@@ -31,9 +31,10 @@ from gateway.proxy.refusal import JSON, error_body, request_id, turned_away
 from gateway.proxy.resting import Resting
 from gateway.proxy.slots import Slots
 from gateway.proxy.upstream import Upstreams
+from gateway.proxy.verified import Verified
 from gateway.proxy.watch import Watchman
 from gateway.proxy.wire import ChatRequest
-from gateway.routing.policy import ANY, decide, decide_plain
+from gateway.routing.policy import ANY, decide, decide_passed, decide_plain
 from gateway.routing.refresh import SnapshotHolder
 from gateway.routing.snapshot import KeyInForce, StudentInForce
 
@@ -61,17 +62,18 @@ class Relay:
         self._upstreams = upstreams
         self._attempts = Attempts(upstreams)
         self._slots = Slots()
+        self._verified = Verified()
         self.watchman = Watchman(
             settings.first_byte_timeout_s, settings.idle_timeout_s, settings.total_timeout_s, settings.hangup != "drain"
         )
         metrics.IN_FLIGHT.set_function(lambda: len(self.watchman))
 
-    async def __call__(self, scope: Any, endpoint: str, receive: Receive, send: Send) -> None:
-        """Answers one request."""
+    async def __call__(self, scope: Any, endpoint: str, token: str, receive: Receive, send: Send) -> None:
+        """Answers one request. `token`: the pass-through token of its path, "" where there was none."""
         headers = ClientHeaders(scope["headers"])
         method = scope["method"]
         try:
-            key = self._key(headers)
+            key = self._key(headers, token)
             if not _is_answered(endpoint, method):
                 raise _unknown(endpoint, method)
             if method == "GET" and (models := await self._models(key, headers, endpoint)) is not None:
@@ -86,20 +88,22 @@ class Relay:
         """Which upstreams rest, by id."""
         return self._attempts.resting
 
-    def _key(self, headers: ClientHeaders) -> KeyInForce:
+    def _key(self, headers: ClientHeaders, token: str) -> KeyInForce:
         snapshot = self._snapshots.current
         if snapshot is None:
             raise StepdownError(
                 503, "not_ready", "The gateway has not read its keys and routes yet: the database does not answer.",
                 hint="Try again shortly; `stepdown status` says what is missing.",
             )  # fmt: skip
+        if token:
+            return _passing(snapshot.key(token), headers)
         if not headers.token:
             raise StepdownError(
                 401, "api_key_missing", "No API key was sent.",
                 hint="Send a gateway key (sd-…) as `Authorization: Bearer`; `stepdown keys create` makes one.",
             )  # fmt: skip
         key = snapshot.key(headers.token)
-        if key is None:
+        if key is None or key.upstream is not None:
             raise StepdownError(
                 401, "invalid_api_key", f"The API key {headers.token[:6]}… is not known here or was revoked.",
                 hint="Send a gateway key (sd-…), not the provider's; `stepdown keys create` makes one.",
@@ -109,6 +113,8 @@ class Relay:
     async def _models(self, key: KeyInForce, headers: ClientHeaders, endpoint: str) -> dict[str, Any] | None:
         """The answer to a question about models; None where it is another question, or one for the upstream."""
         project = key.project
+        if key.upstream is not None:
+            return None
         if endpoint == MODELS:
             return models_list(project, await self._upstreams.models(project.routes.get((ANY, None)), headers))
         return models_answer(project, endpoint) if endpoint.startswith(f"{MODELS}/") else None
@@ -151,7 +157,13 @@ class Relay:
 
     async def _answer(self, call: Call, query: str, send: Send) -> None:
         project, request = call.key.project, call.request
-        if request.for_students:
+        passing = call.key.upstream
+        if passing is not None:
+            call.unverified = not self._verified.knows(passing.spec.id, call.headers.credentials)
+            decision = decide_passed(
+                project, passing, request, request.model, request.endpoint, verified=not call.unverified
+            )
+        elif request.for_students:
             decision = decide(project, request.model, request)
         else:
             decision = decide_plain(project, request.model, request.endpoint)
@@ -166,6 +178,8 @@ class Relay:
         if call.fallback_reason is not None:
             metrics.FALLBACKS.labels(call.fallback_reason).inc()
         await self._attempts.answer(call, query, send)
+        if passing is not None and _took_the_key(call):
+            self._verified.remember(passing.spec.id, call.headers.credentials)
 
     async def _by_student(self, call: Call, named: StudentInForce, send: Send) -> str | None:
         """None when the student has answered, else why the upstream has to."""
@@ -231,3 +245,25 @@ def _unknown(endpoint: str, method: str) -> StepdownError:
             hint="Chat completions are asked for by POST /v1/chat/completions.",
         )  # fmt: skip
     return StepdownError(404, "unknown_path", f"There is nothing at /v1/{endpoint}.", hint="Check the address.")
+
+
+def _passing(key: KeyInForce | None, headers: ClientHeaders) -> KeyInForce:
+    """The pass-through token, where it is one and the caller brings a key of its own."""
+    if key is None or key.upstream is None:
+        raise StepdownError(
+            401, "invalid_pass_through", "The pass-through token in this address is not known here or was revoked.",
+            hint="Use the base URL that the dashboard shows for it: …/p/sdp-…/v1.",
+        )  # fmt: skip
+    if not headers.credentials:
+        raise StepdownError(
+            401, "api_key_missing", f"No API key for {key.upstream.name} was sent.",
+            hint="Keep sending your provider's own key: with a pass-through address it is relayed and never stored.",
+        )  # fmt: skip
+    return key
+
+
+def _took_the_key(call: Call) -> bool:
+    """Whether the caller's provider has answered as it answers those it knows. Lists of models are open to anybody."""
+    passing, asked = call.key.upstream, call.asked
+    own = passing is not None and asked is not None and asked.upstream.spec.id == passing.spec.id
+    return own and call.served_by == "upstream" and call.request.whole and 200 <= call.status < 300

@@ -155,7 +155,13 @@ class Upstreams:
         translated = spec.kind == "litellm"
         elsewhere = call.decision is not None and asked is not call.decision.route.upstreams[0]
         credential = "" if translated else spec.api_key
+        owner = call.key.upstream
+        own = owner is not None and owner.spec.id == spec.id
+        if own:  # the key that the caller brought for this very upstream
+            credential = ""
         headers = call.headers.to_upstream(credential, call.request.stream, encoded, spec.kind, elsewhere)
+        if own:
+            headers += call.headers.credentials
         if translated:
             headers += self._translator.headers(spec, asked.model or spec.model or call.request.model)
         return headers

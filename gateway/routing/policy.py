@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from gateway.core.errors import StepdownError
 from gateway.providers.spec import speaks
 from gateway.routing.manifest import outside
 from gateway.routing.request import RequestView
-from gateway.routing.snapshot import Asked, ProjectInForce, RouteInForce, StudentInForce
+from gateway.routing.snapshot import Asked, NamedUpstream, ProjectInForce, RouteInForce, StudentInForce
 from gateway.tasks.service import slugify
 
 ANY = "*"
@@ -77,6 +77,24 @@ def decide_plain(project: ProjectInForce, alias: str, endpoint: str) -> Decision
         )
     (route,) = by_upstream.values()
     return Decision(route, None)
+
+
+def decide_passed(
+    project: ProjectInForce, upstream: NamedUpstream, request: RequestView, alias: str, endpoint: str, verified: bool
+) -> Decision:
+    """Who answers a call that came with its provider's own key: that provider. What the project's routes say beyond
+    that, a student or further upstreams, holds only where the route begins with it and it has taken the key before."""
+    try:
+        chat = endpoint == _CHAT
+        decision = decide(project, alias, request) if chat else decide_plain(project, alias, endpoint)
+    except StepdownError:
+        decision = None
+    if decision is None or decision.route.upstream.spec.id != upstream.spec.id:
+        route = RouteInForce(id=upstream.spec.id, alias=ANY, task_id=None, upstreams=(Asked(upstream),), revision=None)
+        return Decision(route, None)
+    if verified:
+        return decision
+    return Decision(replace(decision.route, upstreams=decision.route.upstreams[:1], revision=None), None)
 
 
 def _route_of_all_tasks(project: ProjectInForce, alias: str, endpoint: str) -> RouteInForce | None:

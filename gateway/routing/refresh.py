@@ -13,6 +13,7 @@ from uuid import UUID
 import msgspec
 from sqlalchemy.exc import SQLAlchemyError
 
+from gateway.capture.redaction import redactor
 from gateway.core import metrics
 from gateway.core.db import async_session
 from gateway.core.errors import StepdownError
@@ -123,7 +124,14 @@ class SnapshotHolder:
         for row in state["keys"]:
             digest = _bytes(row["hash"])
             keys[digest[:PREFIX]] = KeyInForce(
-                UUID(row["id"]), digest, row["capture"], project(row), row["max_concurrent"]
+                UUID(row["id"]),
+                digest,
+                row["capture"],
+                project(row),
+                row["max_concurrent"],
+                upstream=upstreams[row["upstream_id"]] if row["upstream_id"] else None,
+                sample=row["sample"],
+                redactor=redactor(msgspec.json.encode(row["redact"])),
             )
         return Snapshot(keys, projects)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from gateway.capture.redaction import Redactor
 from gateway.core.errors import StepdownError
 from gateway.core.ids import hash_key
 from gateway.providers.spec import UpstreamSpec
@@ -96,7 +97,7 @@ class ProjectInForce:
 
 @dataclass(frozen=True)
 class KeyInForce:
-    """A gateway key that is not revoked."""
+    """A gateway key that is not revoked; with `upstream` a pass-through token, good for that one alone."""
 
     id: UUID
     hash: bytes
@@ -104,6 +105,9 @@ class KeyInForce:
     project: ProjectInForce
     max_concurrent: int | None = None
     """Calls that may be under way at once; None: any number."""
+    upstream: NamedUpstream | None = None
+    sample: float = 1.0
+    redactor: Redactor | None = None
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 
 import pytest
 
+from tests import leaks
 from tests.gateway.world import MockUpstream, World, running_gateway, seed
+
+
+@pytest.fixture(autouse=True)
+def _no_secret_is_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Whatever a test of the gateway does, no key of anybody gets into a log."""
+    caplog.set_level(logging.INFO)
+    yield
+    for phase in ("setup", "call"):
+        assert leaks.in_records(caplog.get_records(phase)) == []
 
 
 @pytest.fixture

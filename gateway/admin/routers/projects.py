@@ -8,7 +8,16 @@ from fastapi import status
 
 from gateway.admin.edge import Database, ProjectId, admin_router
 from gateway.admin.repository import access as repository
-from gateway.admin.schemas.access import KeyCreated, KeyIn, KeyOut, KeyPatch, ProjectIn, ProjectOut
+from gateway.admin.schemas.access import (
+    KeyCreated,
+    KeyIn,
+    KeyOut,
+    KeyPatch,
+    ProjectIn,
+    ProjectOut,
+    ProjectPatch,
+    RedactionRule,
+)
 from gateway.admin.schemas.common import Created
 from gateway.core.errors import StepdownError
 from gateway.keys import service as keys
@@ -36,6 +45,20 @@ async def create_project(body: ProjectIn, db: Database) -> Created:
     return Created(id=project.id)
 
 
+@router.patch("/{project_id}")
+async def change_project(project_id: ProjectId, body: ProjectPatch, db: Database) -> ProjectOut:
+    """Changes what is given."""
+    project = await db.get_one(Project, project_id)
+    for name, value in body.model_dump(exclude_unset=True).items():
+        setattr(project, name, value)
+    await db.commit()
+    return ProjectOut.model_validate(project)
+
+
+def _rules(rules: list[RedactionRule]) -> list[dict[str, str]]:
+    return [rule.model_dump(exclude_none=True) for rule in rules]
+
+
 @router.get("/{project_id}/keys")
 async def list_keys(project_id: ProjectId, db: Database) -> list[KeyOut]:
     """Gateway keys, newest first, revoked ones too."""
@@ -45,7 +68,8 @@ async def list_keys(project_id: ProjectId, db: Database) -> list[KeyOut]:
 @router.post("/{project_id}/keys", status_code=status.HTTP_201_CREATED)
 async def create_key(project_id: ProjectId, body: KeyIn, db: Database) -> KeyCreated:
     """A gateway key. It is shown in this answer and never again."""
-    row, key = await db.run_sync(lambda session: keys.create_key(session, project_id, **body.model_dump()))
+    fields = body.model_dump() | {"redact": _rules(body.redact)}
+    row, key = await db.run_sync(lambda session: keys.create_key(session, project_id, **fields))
     await db.commit()
     return KeyCreated(id=row.id, key=key)
 
@@ -53,7 +77,13 @@ async def create_key(project_id: ProjectId, body: KeyIn, db: Database) -> KeyCre
 @router.patch("/{project_id}/keys/{key_id}")
 async def change_key(project_id: ProjectId, key_id: UUID, body: KeyPatch, db: Database) -> KeyOut:
     """Changes what is given."""
-    fields = body.model_dump(exclude_unset=True)
+    fields = {
+        name: value
+        for name, value in body.model_dump(exclude_unset=True).items()
+        if value is not None or name in ("max_concurrent", "retention_days")
+    }
+    if body.redact is not None:
+        fields["redact"] = _rules(body.redact)
     row = await db.run_sync(lambda session: keys.change_key(session, project_id, key_id, **fields))
     await db.commit()
     return KeyOut.model_validate(row)

@@ -28,7 +28,10 @@ def _rows(name: str, query: Any) -> ColumnElement[Any]:
 def _in_force() -> Any:
     """One row, one column: everything the snapshot holds as one JSON text, so that a look is one round trip."""
     parts: dict[str, Any] = {
-        "keys": select(ApiKey.id, ApiKey.project_id, ApiKey.hash, ApiKey.capture, ApiKey.max_concurrent).where(
+        "keys": select(
+            ApiKey.id, ApiKey.project_id, ApiKey.hash, ApiKey.capture, ApiKey.max_concurrent, ApiKey.upstream_id,
+            ApiKey.sample, ApiKey.redact,
+        ).where(
             or_(ApiKey.revoked_at.is_(None), ApiKey.revoked_at > func.now())
         ),
         "upstreams": select(

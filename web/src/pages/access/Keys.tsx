@@ -7,22 +7,27 @@ import {
   Badge,
   Button,
   Card,
-  CodeBlock,
   Dialog,
   DialogForm,
   EmptyState,
   Failure,
-  Field,
-  Input,
   Loading,
-  Note,
   Table,
   useToast,
 } from "../../design";
 import { Ago } from "../shared/badges";
-import { Connect } from "../shared/Connect";
+import { AddKey } from "./AddKey";
 
 type Key = Schemas["KeyOut"];
+
+function captured(key: Key) {
+  const more = [
+    key.sample < 1 && `${Math.round(key.sample * 100)} %`,
+    key.redact.length > 0 && `redacted (${key.redact.map((rule) => rule.name ?? "own rule").join(", ")})`,
+    key.retention_days && `${key.retention_days} days`,
+  ].filter(Boolean);
+  return [key.capture, ...more].join(", ");
+}
 
 export function Keys() {
   const { q } = useProject();
@@ -51,7 +56,16 @@ export function Keys() {
           columns={[
             { head: "Name", cell: (key) => <strong style={{ fontWeight: 500 }}>{key.name}</strong> },
             { head: "Begins with", cell: (key) => <span className="mono">{key.prefix}…</span> },
-            { head: "Captures", cell: (key) => key.capture },
+            {
+              head: "Kind",
+              cell: (key) =>
+                key.upstream_id ? (
+                  <Badge tone="info">pass-through</Badge>
+                ) : (
+                  <span className="dim">gateway key</span>
+                ),
+            },
+            { head: "Captures", cell: captured },
             {
               head: "Calls at once",
               align: "right",
@@ -78,73 +92,6 @@ export function Keys() {
       {adding && <AddKey onClose={() => setAdding(false)} />}
       {revoking && <Revoke gatewayKey={revoking} onClose={() => setRevoking(null)} />}
     </Card>
-  );
-}
-
-function AddKey({ onClose }: { onClose: () => void }) {
-  const { id: project_id, q } = useProject();
-  const client = useQueryClient();
-  const { data: routes } = useQuery(q.routes);
-  const [name, setName] = useState("");
-  const [most, setMost] = useState("");
-  const create = useMutation({
-    mutationFn: () =>
-      ok(
-        api.POST("/api/projects/{project_id}/keys", {
-          params: { path: { project_id } },
-          body: { name, max_concurrent: most ? Number(most) : null },
-        }),
-      ),
-    onSuccess: () => client.invalidateQueries({ queryKey: [project_id] }),
-  });
-  if (create.data)
-    return (
-      <Dialog title="Your new key" wide onClose={onClose}>
-        <div style={{ display: "grid", gap: 16, padding: 20 }}>
-          <Note tone="warn">Copy it now: it is shown this once and cannot be read again.</Note>
-          <CodeBlock label="key" code={create.data.key} />
-          <Connect apiKey={create.data.key} model={routes?.find((route) => route.alias !== "*")?.alias} />
-        </div>
-      </Dialog>
-    );
-  return (
-    <Dialog title="Make a key" onClose={onClose}>
-      <DialogForm
-        submit="Make key"
-        busy={create.isPending}
-        error={create.error}
-        disabled={!name.trim()}
-        onSubmit={() => create.mutate()}
-      >
-        <Field label="Name" hint="The app or the person that uses it.">
-          {(id, described) => (
-            <Input
-              id={id}
-              aria-describedby={described}
-              autoFocus
-              maxLength={100}
-              value={name}
-              onChange={(event) => setName(event.target.value)}
-            />
-          )}
-        </Field>
-        <Field
-          label="Calls at once"
-          hint="One more gets 429. Counted in each gateway process; leave empty for any number."
-        >
-          {(id, described) => (
-            <Input
-              id={id}
-              aria-describedby={described}
-              type="number"
-              min={1}
-              value={most}
-              onChange={(event) => setMost(event.target.value)}
-            />
-          )}
-        </Field>
-      </DialogForm>
-    </Dialog>
   );
 }
 

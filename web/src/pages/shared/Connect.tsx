@@ -37,10 +37,19 @@ console.log(answer.choices[0].message.content);`;
   -d '{"model": "${model}", "messages": [{"role": "user", "content": "Hello"}]}'`;
 }
 
-export function Connect({ apiKey = "sd-…", model = "your-model" }: { apiKey?: string; model?: string }) {
+export function Connect({
+  apiKey = "sd-…",
+  token,
+  model = "your-model",
+}: {
+  apiKey?: string;
+  token?: string;
+  model?: string;
+}) {
   const { data } = useQuery(me);
   const [language, setLanguage] = useState<Language>("python");
-  const base = data?.base_url ?? `${location.origin}/v1`;
+  const plain = data?.base_url ?? `${location.origin}/v1`;
+  const base = token ? plain.replace(/\/v1$/, `/p/${token}/v1`) : plain;
   return (
     <div style={{ display: "grid", gap: 8, textAlign: "left" }}>
       <Segmented
