@@ -87,6 +87,8 @@ class Route(Base):
     upstream_id: Mapped[uuid.UUID] = mapped_column(ForeignKey("upstream.id"))
     upstream_model: Mapped[str | None]  # None: the alias itself
     revision_id: Mapped[uuid.UUID | None]  # the revision in force
+    capture: Mapped[str] = mapped_column(default="full")  # full | metadata | off: the most that is kept of its calls
+    sample: Mapped[float] = mapped_column(default=1.0)  # share of conversations that are captured in full
     retention_days: Mapped[int | None]  # of its calls, where shorter than the project's
     created_at: Mapped[CreatedAt]
 

@@ -57,8 +57,7 @@ class Call:
         self.headers = headers
         self.request = request
         self.mode = capture_mode(mode, key.capture, headers.capture, request.capture)
-        if key.sample < 1 and self.mode == "full" and not self._in_sample():
-            self.mode = "metadata"
+        self._keep(key.sample)
         self.unverified = False
         self.decision: Decision | None = None
         self.asked: Asked | None = None
@@ -141,9 +140,20 @@ class Call:
         request, response = self._kept()
         self._spool.append(self._envelope(error, latency, waited), request, response)
 
-    def _in_sample(self) -> bool:
+    def decided(self, decision: Decision) -> None:
+        """Who is to answer. The route may let less be kept than the key does."""
+        self.decision, self.fallback_reason = decision, decision.fallback_reason
+        route = decision.route
+        if route.capture != "full" or route.sample < 1:
+            self.mode = capture_mode(self.mode, route.capture)
+            self._keep(route.sample)
+
+    def _keep(self, share: float) -> None:
+        if share >= 1 or self.mode != "full":
+            return
         request, headers = self.request, self.headers
-        return in_sample(self.key.sample, headers.trajectory, request.raw, headers.encoding, request.name)
+        if not in_sample(share, headers.trajectory, request.raw, headers.encoding, request.name):
+            self.mode = "metadata"
 
     def _kept(self) -> tuple[bytes, list[bytes]]:
         """What is kept of the bodies; sets `mode` and `cut` as that needs."""

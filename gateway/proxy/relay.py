@@ -167,8 +167,7 @@ class Relay:
             decision = decide(project, request.model, request)
         else:
             decision = decide_plain(project, request.model, request.endpoint)
-        call.decision = decision
-        call.fallback_reason = decision.fallback_reason
+        call.decided(decision)
         if decision.student is not None:
             reason = await self._by_student(call, decision.student, send)
             if reason is None:

@@ -117,6 +117,8 @@ class SnapshotHolder:
                 task_id=task_id,
                 upstreams=(Asked(upstreams[row["upstream_id"]], row["upstream_model"]), *fallbacks.get(row["id"], ())),
                 revision=revisions.get(row["revision_id"]),
+                capture=row["capture"],
+                sample=row["sample"],
             )
             if task_id:
                 here.by_task.add(row["alias"])

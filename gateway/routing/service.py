@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy.orm import Session
@@ -49,6 +50,13 @@ def create_route(
     repository.add_route(session, route)
     _set_fallbacks(session, route, fallbacks)
     return route, _append(session, route, stage="observe", share=0.0, reason="made")
+
+
+def change_route(session: Session, project_id: UUID, route_id: UUID, **fields: Any) -> None:
+    """Sets what the route lets be kept of its calls, by the fields' names in its row. Raises StepdownError 404."""
+    route = _locked(session, project_id, route_id)
+    for name, value in fields.items():
+        setattr(route, name, value)
 
 
 def change_fallbacks(

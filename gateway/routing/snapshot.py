@@ -69,6 +69,8 @@ class RouteInForce:
     task_id: UUID | None
     upstreams: tuple[Asked, ...]
     revision: RevisionInForce | None
+    capture: str = "full"
+    sample: float = 1.0
 
     @property
     def upstream(self) -> NamedUpstream:

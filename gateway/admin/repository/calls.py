@@ -23,6 +23,7 @@ class CallFilter:
     served_by: str | None = None
     status: str | None = None
     text: str | None = None
+    trajectory: str | None = None
 
 
 def _conditions(project_id: UUID, wanted: CallFilter) -> list[ColumnElement[bool]]:
@@ -39,6 +40,8 @@ def _conditions(project_id: UUID, wanted: CallFilter) -> list[ColumnElement[bool
         found.append(not_(succeeded()))
     elif wanted.status:
         found.append(Call.status == int(wanted.status))
+    if wanted.trajectory:
+        found.append(Call.trajectory == wanted.trajectory)
     if wanted.text:
         found.append(
             or_(

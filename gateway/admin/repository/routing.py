@@ -51,6 +51,9 @@ async def routes(db: AsyncSession, project_id: UUID) -> list[RouteOut]:
             upstream=Named(id=route.upstream_id, name=upstream),
             upstream_model=route.upstream_model,
             fallbacks=fallbacks.get(route.id, []),
+            capture=route.capture,
+            sample=route.sample,
+            retention_days=route.retention_days,
             revision=_revision(revision, student),
             created_at=route.created_at,
         )

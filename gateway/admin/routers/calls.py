@@ -33,8 +33,9 @@ def _filter(
     served_by: Annotated[Literal["upstream", "student", "gateway"] | None, Query()] = None,
     status: Annotated[str | None, Query(pattern="^(ok|error|[1-5][0-9][0-9])$")] = None,
     q: Annotated[str | None, Query(max_length=200, description="Part of the message or the answer.")] = None,
+    trajectory: Annotated[str | None, Query(max_length=200, description="As `x-stepdown-trajectory` said it.")] = None,
 ) -> CallFilter:
-    return CallFilter(task=task, served_by=served_by, status=status, text=q or None)
+    return CallFilter(task=task, served_by=served_by, status=status, text=q or None, trajectory=trajectory or None)
 
 
 Filter = Annotated[CallFilter, Depends(_filter)]
@@ -108,6 +109,7 @@ async def get_call(project_id: ProjectId, call_id: UUID, db: Database) -> CallDe
         **found.fields,
         endpoint=call.endpoint,
         tags=call.tags,
+        trajectory=call.trajectory,
         route_revision=found.route_revision,
         price=found.price,
         request=request,

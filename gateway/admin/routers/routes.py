@@ -20,6 +20,7 @@ from gateway.admin.schemas.routing import (
     RouteCreated,
     RouteIn,
     RouteOut,
+    RoutePatch,
     StudentOut,
 )
 from gateway.core.errors import not_found
@@ -43,6 +44,15 @@ async def create_route(project_id: ProjectId, body: RouteIn, db: Database) -> Ro
     route, revision = await db.run_sync(lambda session: routing.create_route(session, project_id, **given))
     await db.commit()
     return RouteCreated(id=route.id, revision=revision.number)
+
+
+@router.patch("/routes/{route_id}", status_code=status.HTTP_204_NO_CONTENT)
+async def change_route(project_id: ProjectId, route_id: UUID, body: RoutePatch, db: Database) -> None:
+    """Changes what may be kept of a route's calls; what is left out stays."""
+    given = body.model_dump(exclude_unset=True)
+    fields = {name: value for name, value in given.items() if value is not None or name == "retention_days"}
+    await db.run_sync(lambda session: routing.change_route(session, project_id, route_id, **fields))
+    await db.commit()
 
 
 @router.put("/routes/{route_id}/fallbacks", status_code=status.HTTP_204_NO_CONTENT)

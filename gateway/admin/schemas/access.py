@@ -39,7 +39,9 @@ class ProjectIn(Input):
 class ProjectPatch(Input):
     """What may change of a project. A field left out stays as it is."""
 
-    retention_days: int | None = Field(None, ge=1, description="Days that captured calls are kept; null: for ever.")
+    retention_days: int | None = Field(
+        None, ge=1, le=100_000, description="Days that captured calls are kept; null: for ever."
+    )
 
 
 class ProjectOut(Shape):
@@ -66,7 +68,7 @@ class KeyIn(Input):
     upstream_id: UUID | None = Field(None, description="Makes it a pass-through token to this upstream.")
     sample: float = Field(1.0, ge=0, le=1, description="Share of conversations that are captured in full.")
     redact: list[RedactionRule] = Field(default_factory=list)
-    retention_days: int | None = Field(None, ge=1, description="Where shorter than the project's.")
+    retention_days: int | None = Field(None, ge=1, le=100_000, description="Where shorter than the project's.")
 
 
 class KeyPatch(Input):
@@ -76,7 +78,7 @@ class KeyPatch(Input):
     max_concurrent: int | None = Field(None, ge=1, description="null: any number.")
     sample: float | None = Field(None, ge=0, le=1)
     redact: list[RedactionRule] | None = None
-    retention_days: int | None = Field(None, ge=1, description="null: as the project's.")
+    retention_days: int | None = Field(None, ge=1, le=100_000, description="null: as the project's.")
 
 
 class KeyOut(Shape):

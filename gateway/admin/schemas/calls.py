@@ -52,6 +52,7 @@ class CallDetail(CallRow):
 
     endpoint: str
     tags: JsonObject
+    trajectory: str | None
     route_revision: int | None
     request: JsonObject | None
     response: Any | None

@@ -112,6 +112,14 @@ class RouteIn(Input):
     )
 
 
+class RoutePatch(Input):
+    """What may be kept of a route's calls. A field left out stays as it is."""
+
+    capture: Literal["full", "metadata", "off"] | None = None
+    sample: float | None = Field(None, ge=0, le=1, description="Share of conversations that are captured in full.")
+    retention_days: int | None = Field(None, ge=1, le=100_000, description="null: as the project's.")
+
+
 class FallbackOut(Shape):
     upstream: Named
     upstream_model: str | None
@@ -159,6 +167,9 @@ class RouteOut(Shape):
     upstream: Named
     upstream_model: str | None
     fallbacks: list[FallbackOut]
+    capture: str = Field(description="full, metadata or off: the most that is kept of its calls")
+    sample: float
+    retention_days: int | None
     revision: RevisionOut | None
     created_at: datetime
 

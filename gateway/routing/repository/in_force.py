@@ -40,7 +40,7 @@ def _in_force() -> Any:
         ),
         "routes": select(
             Route.id, Route.project_id, Route.alias, Route.task_id, Route.upstream_id, Route.upstream_model,
-            Route.revision_id,
+            Route.revision_id, Route.capture, Route.sample,
         ),
         "fallbacks": select(
             RouteFallback.route_id, RouteFallback.position, RouteFallback.upstream_id, RouteFallback.upstream_model

@@ -128,3 +128,22 @@ async def test_what_cannot_be_read_or_stored_is_refused_in_our_shape(api: httpx.
     with_nul = await api.post("/api/projects", json={"name": "a\0b"})
     for answer, code in ((no_text, "malformed_request"), (too_large, "invalid_value"), (with_nul, "invalid_value")):
         assert (answer.status_code, answer.json()["error"]["code"]) == (400, code)
+
+
+async def test_keys_of_both_kinds_with_their_rules(api: httpx.AsyncClient, session: Session) -> None:
+    project = seeded.project(session)
+    upstream = seeded.upstream(session, project)
+    session.commit()
+    path = f"/api/projects/{project.id}/keys"
+    wish = {"name": "app", "upstream_id": str(upstream.id), "sample": 0.1, "redact": [{"name": "email"}]}
+    made = await api.post(path, json=wish | {"retention_days": 7})
+    assert made.json()["key"].startswith("sdp-")
+    (shown,) = (await api.get(path)).json()
+    assert (shown["upstream_id"], shown["sample"], shown["redact"]) == (str(upstream.id), 0.1, [{"name": "email"}])
+    changed = await api.patch(f"{path}/{shown['id']}", json={"redact": [{"pattern": "x+"}], "capture": "metadata"})
+    assert (changed.json()["redact"], changed.json()["retention_days"]) == ([{"pattern": "x+"}], 7)
+    wrong = await api.patch(f"{path}/{shown['id']}", json={"redact": [{"pattern": "("}]})
+    assert (wrong.status_code, wrong.json()["error"]["code"]) == (422, "redaction_rule")
+    kept = await api.patch(f"/api/projects/{project.id}", json={"retention_days": 30})
+    assert kept.json()["retention_days"] == 30
+    assert (await api.patch(f"/api/projects/{project.id}", json={"retention_days": 0})).status_code == 400

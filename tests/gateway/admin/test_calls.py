@@ -138,3 +138,20 @@ async def _next_call(stream: Any) -> str:
                 assert UUID(row["id"])
                 return str(row["preview"])
     raise AssertionError("the stream ended")
+
+
+async def test_calls_of_one_trajectory(api: httpx.AsyncClient, session: Session, shop: Shop) -> None:
+    shop.call(session, "mine", trajectory="agent-1")
+    shop.call(session, "another's", trajectory="agent-2")
+    session.commit()
+    assert await texts(api, shop.path, trajectory="agent-1") == ["mine"]
+
+
+async def test_a_call_is_deleted_in_its_own_project_alone(api: httpx.AsyncClient, session: Session, shop: Shop) -> None:
+    call, stranger = shop.call(session, "mine"), seeded.project(session, "stranger")
+    session.commit()
+    assert (await api.delete(f"/api/projects/{stranger.id}/calls/{call.id}")).status_code == 404
+    assert await texts(api, shop.path) == ["mine"]
+    assert (await api.delete(f"{shop.path}/{call.id}")).status_code == 204
+    assert await texts(api, shop.path) == []
+    assert (await api.delete(f"{shop.path}/{call.id}")).status_code == 404

@@ -142,3 +142,13 @@ async def test_no_row_of_another_project_is_reached(api: httpx.AsyncClient, worl
             asked += 1
     assert asked > 15
     assert (await route_now(api, world))["revision"]["number"] == 1
+
+
+async def test_what_may_be_kept_of_a_routes_calls(api: httpx.AsyncClient, world: World) -> None:
+    path = f"/api/projects/{world.project.id}/routes/{world.route.id}"
+    assert (await api.patch(path, json={"capture": "metadata", "sample": 0.5, "retention_days": 7})).status_code == 204
+    assert (await api.patch(path, json={"retention_days": None})).status_code == 204
+    shown = await route_now(api, world)
+    assert (shown["capture"], shown["sample"], shown["retention_days"]) == ("metadata", 0.5, None)
+    assert (await api.patch(path, json={"capture": "some"})).status_code == 400
+    assert (await api.patch(path.replace(str(world.route.id), str(world.student.id)), json={})).status_code == 404

@@ -13,7 +13,7 @@ from gateway.capture.redaction import NAMES, Redactor
 from gateway.core.db import session_scope
 from gateway.core.errors import StepdownError
 from gateway.core.settings import settings
-from gateway.models import ApiKey, Call
+from gateway.models import ApiKey, Call, Route
 from tests.gateway.world import (
     DONE,
     World,
@@ -172,6 +172,28 @@ def test_a_trajectory_is_sampled_as_one_noted_and_not_sent_on(world: World) -> N
     assert kept[0::2] == kept[1::2]
     assert [call.trajectory for call in calls[:3]] == ["agent-0", "agent-0", "agent-1"]
     assert not any(seen.header("x-stepdown-trajectory") for seen in world.upstream.seen)
+
+
+@pytest.mark.parametrize(
+    ("route", "header", "kept"),
+    [
+        ({"capture": "metadata"}, None, (1, False)),
+        ({"capture": "off"}, None, (0, False)),
+        ({"sample": 0.0}, None, (1, False)),
+        ({"capture": "metadata"}, "off", (0, False)),
+        ({}, None, (1, True)),
+    ],
+)
+def test_a_route_may_let_less_be_kept(
+    world: World, route: dict[str, Any], header: str | None, kept: tuple[int, bool]
+) -> None:
+    with session_scope() as session:
+        session.execute(update(Route).values(**({"alias": "gpt-4o"} | route)))
+    world.refresh()
+    world.post(request_body(), **({"x-stepdown-capture": header} if header else {}))
+    calls = stored_calls()
+    assert (len(calls), any(call.request is not None for call in calls)) == kept
+    assert len(charges()) == 1
 
 
 @pytest.mark.parametrize(("word", "mode"), [("metadata", "metadata"), ("off", "off"), ("FULL", "full"), ("foo", "off")])

@@ -1,4 +1,5 @@
 import { Page } from "../../design";
+import { Kept } from "./Kept";
 import { Keys } from "./Keys";
 import { Upstreams } from "./Upstreams";
 
@@ -7,6 +8,7 @@ export function AccessPage() {
     <Page title="Keys & upstreams" about="Who may call, and where their calls go.">
       <Upstreams />
       <Keys />
+      <Kept />
     </Page>
   );
 }

@@ -28,10 +28,12 @@ export function CallDrawer({
   id,
   onClose,
   taskLink,
+  trajectoryLink,
 }: {
   id: string;
   onClose: () => void;
   taskLink: (task: string) => string;
+  trajectoryLink: (trajectory: string) => string;
 }) {
   const { q } = useProject();
   const { data: call, error } = useQuery(q.call(id));
@@ -58,13 +60,21 @@ export function CallDrawer({
       <div className={css.body}>
         {error && <Failure error={error} />}
         {!call && !error && <Loading what="the call" />}
-        {call && <Detail call={call} taskLink={taskLink} />}
+        {call && <Detail call={call} taskLink={taskLink} trajectoryLink={trajectoryLink} />}
       </div>
     </Dialog>
   );
 }
 
-function Detail({ call, taskLink }: { call: Call; taskLink: (task: string) => string }) {
+function Detail({
+  call,
+  taskLink,
+  trajectoryLink,
+}: {
+  call: Call;
+  taskLink: (task: string) => string;
+  trajectoryLink: (trajectory: string) => string;
+}) {
   const [tab, setTab] = useState("conversation");
   const name = call.student?.name ?? call.upstream?.name;
   return (
@@ -78,6 +88,11 @@ function Detail({ call, taskLink }: { call: Call; taskLink: (task: string) => st
         {call.task && (
           <Link className="link" to={taskLink(call.task.id)}>
             {call.task.name}
+          </Link>
+        )}
+        {call.trajectory && (
+          <Link className="link" to={trajectoryLink(call.trajectory)}>
+            trajectory {call.trajectory}
           </Link>
         )}
       </div>

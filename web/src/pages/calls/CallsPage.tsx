@@ -1,5 +1,5 @@
 import { useInfiniteQuery, useQuery, useQueryClient, type InfiniteData } from "@tanstack/react-query";
-import { Activity, Pause, Play } from "lucide-react";
+import { Activity, Pause, Play, X } from "lucide-react";
 import { useCallback, useDeferredValue, useMemo, useState } from "react";
 import { useSearchParams } from "react-router";
 import { api, ok, type Schemas } from "../../api/client";
@@ -126,6 +126,7 @@ export function CallsPage() {
           id={open}
           onClose={() => change("call", null)}
           taskLink={(task) => to(`tasks/${task}`)}
+          trajectoryLink={(trajectory) => `${to("calls")}?${new URLSearchParams({ trajectory })}`}
         />
       )}
     </Page>
@@ -182,6 +183,7 @@ function filterOf(search: URLSearchParams) {
     served_by: (search.get("served_by") as Served | null) ?? undefined,
     status: search.get("status") ?? undefined,
     q: search.get("q") ?? undefined,
+    trajectory: search.get("trajectory") ?? undefined,
   };
 }
 
@@ -245,6 +247,11 @@ function Filters({
           { value: "500", label: "500 server error" },
         ]}
       />
+      {search.get("trajectory") && (
+        <Button icon={<X size={14} />} onClick={() => change("trajectory", null)}>
+          Trajectory {search.get("trajectory")}
+        </Button>
+      )}
     </div>
   );
 }
