@@ -1,4 +1,4 @@
-"""Owns putting the gateway together: data plane, admin API, dashboard, health, metrics. Must hold no rules."""
+"""Owns putting the gateway together and serving it: data plane, probes, control plane. Must hold no rules."""
 
 from __future__ import annotations
 
@@ -9,19 +9,13 @@ import math
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from functools import partial
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import uvicorn
-from fastapi import FastAPI
-from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from gateway.admin.health import health
-from gateway.admin.router import router
 from gateway.admin.schemas.health import Health
 from gateway.capture import status
 from gateway.capture.spool import Spool
@@ -32,6 +26,7 @@ from gateway.core.logs import write_logs
 from gateway.core.ports import holder
 from gateway.core.settings import settings
 from gateway.core.workers import EVERY_S, Worker, own_number
+from gateway.proxy.answer import send_whole
 from gateway.proxy.client import UpstreamClient
 from gateway.proxy.paths import endpoint_of, passed_through
 from gateway.proxy.relay import Relay
@@ -40,25 +35,17 @@ from gateway.proxy.translator import TranslatorProcess
 from gateway.proxy.upstream import Upstreams
 from gateway.routing.refresh import SnapshotHolder
 
-DASHBOARD = Path(__file__).parents[1] / "web" / "dist"
-_PAGE_HEADERS = {
-    "cache-control": "no-cache",
-    # Only our own files run in the page, and no other site may show it in a frame.
-    "content-security-policy": (
-        "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; "
-        "frame-ancestors 'none'"
-    ),
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "same-origin",
-}
-# Built files carry a hash of their content in their name.
-_ASSET_HEADERS = {"cache-control": "public, max-age=31536000, immutable", "x-content-type-options": "nosniff"}
+Probed = tuple[int, bytes, bytes]
+"""Status, content type, body."""
 
 
-class Gateway(FastAPI):
-    """FastAPI for the control plane, with the data plane before it: its requests never meet a middleware."""
+class Gateway:
+    """The data plane, the probes, and behind them the control plane, whose requests alone meet FastAPI.
 
-    def __init__(self, **options: Any) -> None:
+    Calls are answered as soon as the data plane stands: the control plane, twice as much code, is loaded beside it.
+    """
+
+    def __init__(self, loaded: Callable[[], object] = lambda: None) -> None:
         chosen = settings()
         self.snapshots = SnapshotHolder(chosen.route_refresh_s)
         self.spool = Spool(chosen.spool_dir)
@@ -69,10 +56,13 @@ class Gateway(FastAPI):
         number = own_number()
         self.worker = Worker(chosen.run_dir, number) if number is not None else None
         self._telling: asyncio.Task[None] | None = None
-        super().__init__(lifespan=_lifespan, **options)
+        self._control: asyncio.Task[Any] | None = None
+        self._loaded = loaded
+        self._probes = {"/healthz": self._healthz, "/readyz": self._readyz, "/metrics": self._metrics}
+        metrics.SPOOL_WAITING.set_function(_waiting)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Sends /v1 to the relay, everything else to FastAPI."""
+        """Sends /v1 to the relay, everything else but the probes to the control plane."""
         # The path as sent: an id in it may hold an encoded slash.
         endpoint, token = None, ""
         if scope["type"] == "http":
@@ -81,10 +71,29 @@ class Gateway(FastAPI):
             if token:
                 endpoint = endpoint or path.strip("/")
                 scope["path"] = path
-        if endpoint is None:
-            await super().__call__(scope, receive, send)
-        else:
+        if endpoint is not None:
             await self._relay(scope, endpoint, token, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["path"] in self._probes and scope["method"] in ("GET", "HEAD"):
+            status, kind, body = self._probes[scope["path"]]()
+            await send_whole(send, status, [(b"content-type", kind)], body)
+        else:
+            control = await asyncio.shield(self.control())
+            await control(scope, receive, send)
+
+    def control(self) -> asyncio.Task[Any]:
+        """The control plane, loaded in a thread of its own: calls go on meanwhile."""
+        if self._control is None:
+            self._control = asyncio.create_task(asyncio.to_thread(self._load), name="control-plane")
+        return self._control
+
+    def _load(self) -> Any:
+        from gateway.admin.app import control_plane
+
+        control = control_plane(self.health)
+        self._loaded()
+        return control
 
     def health(self) -> Health:
         """What the gateway says of its own state."""
@@ -99,12 +108,14 @@ class Gateway(FastAPI):
         self.translator.start()
         if self.worker is not None:
             self._telling = asyncio.create_task(self._tell(self.worker), name="worker-note")
+        self.control()
 
     async def shut(self) -> None:
         """Ends it, the spool last."""
         if self.worker is not None and self._telling is not None:
             self._telling.cancel()
             self.worker.tell(ready=False)
+        await asyncio.wait([self.control()])
         await self.translator.stop()
         await self.snapshots.stop()
         self._relay.watchman.stop()
@@ -117,58 +128,38 @@ class Gateway(FastAPI):
             worker.tell(self.health().ready)
             await asyncio.sleep(EVERY_S)
 
+    async def _live(self, receive: Any, send: Any) -> None:
+        await receive()
+        try:
+            await self.open()
+        except Exception as error:
+            await send({"type": "lifespan.startup.failed", "message": str(error)})
+            raise
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self.shut()
+        await send({"type": "lifespan.shutdown.complete"})
 
-@asynccontextmanager
-async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    assert isinstance(app, Gateway)
-    await app.open()
-    try:
-        yield
-    finally:
-        await app.shut()
+    def _healthz(self) -> Probed:
+        return 200, b"text/plain; charset=utf-8", b"ok\n"
+
+    def _readyz(self) -> Probed:
+        state = self.health()
+        return 200 if state.ready else 503, b"application/json", state.model_dump_json().encode()
+
+    def _metrics(self) -> Probed:
+        text = self.worker.exposition(settings().workers) if self.worker is not None else generate_latest()
+        return 200, CONTENT_TYPE_LATEST.encode(), text
 
 
 def create_app() -> Gateway:
     """The whole gateway as an ASGI application."""
-    app = Gateway(title="Stepdown", docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
-    app.add_api_route("/healthz", _healthz, include_in_schema=False)
-    app.add_api_route("/readyz", partial(_readyz, app), include_in_schema=False)
-    app.add_api_route("/metrics", partial(_metrics, app), include_in_schema=False)
-    app.include_router(router)
-    metrics.SPOOL_WAITING.set_function(_waiting)
-    app.add_api_route("/{path:path}", _dashboard, methods=["GET", "HEAD"], include_in_schema=False)
-    return app
-
-
-async def _healthz() -> Response:
-    return PlainTextResponse("ok\n")
-
-
-async def _metrics(app: Gateway) -> Response:
-    text = app.worker.exposition(settings().workers) if app.worker is not None else generate_latest()
-    return Response(text, media_type=CONTENT_TYPE_LATEST)
+    return Gateway()
 
 
 def _waiting() -> float:
     note = status.read(settings().spool_dir)
     return note.waiting_bytes if note else math.nan
-
-
-async def _readyz(app: Gateway) -> Response:
-    state = app.health()
-    return JSONResponse(state.model_dump(mode="json"), status_code=200 if state.ready else 503)
-
-
-async def _dashboard(path: str) -> Response:
-    """A file of the built dashboard; its start page for any other address, where its own router takes over."""
-    root = DASHBOARD.resolve()
-    file = (root / path).resolve()
-    if path and file.is_relative_to(root) and file.is_file():
-        return FileResponse(file, headers=_ASSET_HEADERS if path.startswith("assets/") else _PAGE_HEADERS)
-    if (root / "index.html").is_file() and not path.startswith("api/"):
-        return FileResponse(root / "index.html", headers=_PAGE_HEADERS)
-    error = StepdownError(404, "not_found", f"There is nothing at /{path}.", hint="`make web` builds the dashboard.")
-    return JSONResponse(error.openai_body(), status_code=404)
 
 
 def listen(host: str, port: int, shared: bool = False) -> socket.socket:
@@ -208,8 +199,8 @@ def serve(host: str, port: int) -> None:
         signal.signal(number, lambda *_: sys.exit(0))
     listener = listen(host, port, shared=own_number() is not None)
     logging.getLogger("uvicorn.error").addFilter(_NoCutLines())
-    app = create_app()
-    # What was loaded by now stays: the collector need not walk it again while calls wait.
+    # What is loaded stays: the collector need not walk it again while calls wait.
+    app = Gateway(loaded=gc.freeze)
     gc.collect()
     gc.freeze()
     config = uvicorn.Config(

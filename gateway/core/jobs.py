@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import logging
 from functools import lru_cache
-
-from celery import Celery
-from kombu.exceptions import OperationalError
+from typing import TYPE_CHECKING
 
 from gateway.core.endpoints import redis_url
 from gateway.core.errors import StepdownError
+
+if TYPE_CHECKING:
+    from celery import Celery
 
 log = logging.getLogger(__name__)
 
 
 @lru_cache
 def producer() -> Celery:
-    """A Celery application that only sends."""
+    """A Celery application that only sends. Loaded with the first message: few processes of many send any."""
+    from celery import Celery
+
     app = Celery("stepdown", broker=redis_url())
     app.conf.update(
         broker_connection_timeout=2,
@@ -32,6 +35,8 @@ def producer() -> Celery:
 
 def enqueue(name: str, *args: object, queue: str = "default") -> bool:
     """Wakes task `name` after its row was committed. Returns whether the broker took the message."""
+    from kombu.exceptions import OperationalError
+
     try:
         producer().send_task(name, args=[str(a) for a in args], queue=queue, retry=False)
     except (OperationalError, StepdownError, OSError) as error:

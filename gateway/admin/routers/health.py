@@ -13,5 +13,5 @@ router = admin_router("health")
 @router.get("/health")
 def get_health(request: Request) -> Health:
     """Whether calls are answered, captured and stored, and what is wrong where they are not."""
-    state: Health = request.app.health()
+    state: Health = request.app.state.health()
     return state

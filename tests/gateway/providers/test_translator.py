@@ -108,7 +108,7 @@ def test_it_does_not_start_without_its_parent() -> None:
 
 def test_the_gateway_carries_neither_litellm_nor_the_openai_client() -> None:
     code = (
-        "import sys, gateway.app; gateway.app.create_app();"
+        "import sys, gateway.app, gateway.admin.app; gateway.app.create_app();"
         "print([m for m in ('litellm', 'openai', 'torch', 'transformers', 'numpy', 'scipy') if m in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
