@@ -17,7 +17,7 @@ _WORDS = frozenset(
      "speech", "transcriptions", "translations", "count_tokens")
 )  # fmt: skip
 _UNRECORDED = f"{MESSAGES}/batches"
-_ENTRANCE = "/p/"
+_ENTRANCE = "/p/sd"
 _DEPLOYMENTS = "/openai/deployments/"
 
 
@@ -42,10 +42,13 @@ def endpoint_of(path: str) -> str | None:
 
 
 def passed_through(path: str) -> tuple[str, str]:
-    """The pass-through token that a path begins with, and the rest of the path; "" for a path without one."""
+    """The pass-through token that a path begins with, and the rest of the path; "" for a path without one.
+
+    The dashboard's pages begin with /p/ too, and a project's id.
+    """
     if not path.startswith(_ENTRANCE):
         return "", path
-    token, _, rest = path[len(_ENTRANCE) :].partition("/")
+    token, _, rest = path.removeprefix("/p/").partition("/")
     return token, f"/{rest}"
 
 

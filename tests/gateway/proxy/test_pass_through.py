@@ -122,6 +122,13 @@ def test_every_address_of_the_upstream_is_there(world: World, path: str, reaches
     assert world.upstream.seen[0].path == reaches
 
 
+def test_a_page_of_the_dashboard_is_no_token(world: World) -> None:
+    page = httpx.get(f"{world.url}/p/{world.rows.project_id}/models")
+    assert page.status_code in (200, 404), "the page, or where it is not built that it is not there"
+    assert "api_key" not in page.text
+    assert world.upstream.seen == []
+
+
 def test_who_is_refused(world: World) -> None:
     token, key_id = token_for(world)
     assert ask(world, token, key="").json()["error"]["code"] == "api_key_missing"
