@@ -58,6 +58,7 @@ class Gateway:
         self._telling: asyncio.Task[None] | None = None
         self._control: asyncio.Task[Any] | None = None
         self._loaded = loaded
+        self.stopping = False
         self._probes = {"/healthz": self._healthz, "/readyz": self._readyz, "/metrics": self._metrics}
         metrics.SPOOL_WAITING.set_function(_waiting)
 
@@ -91,7 +92,7 @@ class Gateway:
     def _load(self) -> Any:
         from gateway.admin.app import control_plane
 
-        control = control_plane(self.health)
+        control = control_plane(self.health, lambda: self.stopping)
         self._loaded()
         return control
 
@@ -191,6 +192,18 @@ class _NoCutLines(logging.Filter):
         return "without completing response" not in record.getMessage()
 
 
+class _Server(uvicorn.Server):
+    """Tells the gateway that it stops, before waiting for what is open: a dashboard's stream never ends by itself."""
+
+    def __init__(self, config: uvicorn.Config, app: Gateway) -> None:
+        super().__init__(config)
+        self._gateway = app
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._gateway.stopping = True
+        await super().shutdown(sockets)
+
+
 def serve(host: str, port: int) -> None:
     """Runs the gateway until SIGTERM or Ctrl-C. Raises StepdownError when it cannot listen."""
     write_logs()
@@ -217,7 +230,7 @@ def serve(host: str, port: int) -> None:
         timeout_keep_alive=75,
         timeout_graceful_shutdown=settings().grace_s,
     )
-    uvicorn.Server(config).run(sockets=[listener])
+    _Server(config, app).run(sockets=[listener])
 
 
 if __name__ == "__main__":

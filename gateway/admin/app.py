@@ -27,10 +27,10 @@ _PAGE_HEADERS = {
 _ASSET_HEADERS = {"cache-control": "public, max-age=31536000, immutable", "x-content-type-options": "nosniff"}
 
 
-def control_plane(health: Callable[[], Health]) -> FastAPI:
-    """The application. `health` says how the data plane is."""
+def control_plane(health: Callable[[], Health], stopping: Callable[[], bool]) -> FastAPI:
+    """The application. `health` says how the data plane is, `stopping` whether what has no end should end now."""
     app = FastAPI(title="Stepdown", docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
-    app.state.health = health
+    app.state.health, app.state.stopping = health, stopping
     app.include_router(router)
     app.add_api_route("/{path:path}", _dashboard, methods=["GET", "HEAD"], include_in_schema=False)
     return app

@@ -69,7 +69,7 @@ async def _events(project_id: UUID, request: Request, wanted: CallFilter) -> Asy
     known = {row.id for row in await _newest(project_id, wanted)}
     yield ": connected\n\n"
     quiet = 0
-    while not await request.is_disconnected():
+    while not (request.app.state.stopping() or await request.is_disconnected()):
         await asyncio.sleep(POLL_S)
         rows = await _newest(project_id, wanted)
         fresh = [row for row in rows if row.id not in known]

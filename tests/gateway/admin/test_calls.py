@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -106,6 +107,8 @@ async def test_another_projects_calls_do_not_show(api: httpx.AsyncClient, sessio
 
 
 class _Page:
+    app = SimpleNamespace(state=SimpleNamespace(stopping=lambda: False))
+
     async def is_disconnected(self) -> bool:
         return False
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from gateway.core.settings import read_or_create_secret
 from tests.gateway.outside.processes import Connection, GatewayProcess
 from tests.gateway.world import MockUpstream, Rows, request_body, seed, stored_calls, stream_events, streamed, until
 
@@ -68,4 +69,16 @@ def test_what_outlasts_the_grace_is_cut_and_recorded(rows: Rows, upstream: MockU
 def test_nothing_to_end_is_a_quick_and_good_end(rows: Rows, home: Path) -> None:
     with GatewayProcess(home / "log") as gateway:
         gateway.terminate()
+        assert gateway.process.wait(20) == 0, gateway.said()
+
+
+def test_an_open_dashboard_holds_up_nothing(rows: Rows, home: Path) -> None:
+    with GatewayProcess(home / "log") as gateway:
+        token = read_or_create_secret(home / "secrets" / "admin.token")
+        connection = Connection(gateway.port)
+        head = f"GET /api/projects/{rows.project_id}/calls/stream HTTP/1.1\r\nhost: 127.0.0.1\r\n"
+        connection.socket.sendall(f"{head}authorization: Bearer {token}\r\n\r\n".encode())
+        connection.read_until(b": connected")
+        gateway.terminate()
+        assert connection.rest().endswith(b"0\r\n\r\n")
         assert gateway.process.wait(20) == 0, gateway.said()
