@@ -112,13 +112,18 @@ def _asked(provider: Provider, api_key: str) -> Finding:
         return Finding(
             "upstream", "wrong", f"{who} cannot be asked at {_shown(url)}: {why} ({type(error).__name__})", do
         )
-    what = f"{who} answers {status} at {_shown(url)}"
+    return _told(f"{who} answers {status} at {_shown(url)}", status, bool(api_key))
+
+
+def _told(what: str, status: int, authenticated: bool) -> Finding:
+    if status == 200:
+        return Finding("upstream", "ok", what)
+    if status in (401, 403) and not authenticated:
+        return Finding("upstream", "note", what, "it has no credential here; callers of pass-through bring their own")
     if status in (401, 403):
         return Finding("upstream", "wrong", what, f"it refuses the credential, enter a valid one {_WHERE}")
     if status == 429 or status >= 500:
         return Finding("upstream", "wrong", what, "it can be reached and does not serve now: see its status page")
-    if status == 200:
-        return Finding("upstream", "ok", what)
     return Finding("upstream", "note", what, "it can be reached; whether it takes the credential cannot be told")
 
 

@@ -63,8 +63,11 @@ def named_students(session: Session) -> list[Named]:
 
 
 def projects_lacking(session: Session) -> list[tuple[str, bool, bool]]:
-    """Projects by name that cannot be called: whether they have a key that holds, whether they have a route."""
+    """Projects by name that cannot be called: whether they have a key that holds, whether they have a route.
+
+    A pass-through token leads to its upstream where no route does.
+    """
     key = exists().where(ApiKey.project_id == Project.id, ApiKey.revoked_at.is_(None))
-    route = exists().where(Route.project_id == Project.id)
+    route = exists().where(Route.project_id == Project.id) | key.where(ApiKey.upstream_id.is_not(None))
     query = select(Project.name, key, route).where(~key | ~route).order_by(Project.name)
     return [(name, has_key, has_route) for name, has_key, has_route in session.execute(query)]

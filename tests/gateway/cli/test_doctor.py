@@ -13,14 +13,14 @@ from typing import Any
 import msgspec
 import psycopg
 import pytest
-from sqlalchemy import update
+from sqlalchemy import delete, update
 
 from gateway.capture.status import Note
 from gateway.cli.doctor import examine
 from gateway.core.db import session_scope
 from gateway.core.ports import free_port
 from gateway.core.settings import settings
-from gateway.models import ApiKey, Deployment, Project, Upstream
+from gateway.models import ApiKey, Deployment, Project, Route, Upstream
 from tests.gateway.world import UPSTREAM_KEY, MockUpstream, Reply, add_student, seed
 
 
@@ -72,6 +72,21 @@ def test_an_upstream_is_asked_with_its_credential(
     [seen] = upstream.seen
     assert seen.header("authorization") == f"Bearer {UPSTREAM_KEY}"
     assert UPSTREAM_KEY not in doctor.text
+
+
+def test_an_upstream_for_pass_through_needs_no_credential_and_its_project_no_route(
+    doctor: Doctor, database: str, upstream: MockUpstream
+) -> None:
+    rows = seed(upstream.base_url, credential=None)
+    upstream.reply = Reply([b"{}"], status=401)
+    with session_scope() as session:
+        session.execute(delete(Route))
+    assert "has no route" in doctor.one("project")[1]
+    with session_scope() as session:
+        session.execute(update(ApiKey).values(upstream_id=rows.upstream_id))
+    assert doctor.findings("project") == []
+    state, _, do = doctor.one("upstream")
+    assert (state, "bring their own" in do) == ("note", True)
 
 
 def test_other_wires_have_other_addresses_and_headers(doctor: Doctor, database: str, upstream: MockUpstream) -> None:
