@@ -2,8 +2,8 @@
 
 Method: one Node mock upstream on this machine; wrk with one thread, against one gateway at a time, the order the same
 in every round; figures are medians over the rounds. Nothing is pinned to a core: client, gateway and mock share the
-machine, as they would for a user who tries it. Ours stores what it captures while it is measured; before the next
-gateway's turn it has stored all of it.
+machine, as they would for a user who tries it. Ours stores what it captures while it is measured, up to ten seconds
+behind (gateway.capture.pace); before the next gateway's turn it has stored all of it.
 """
 
 from __future__ import annotations

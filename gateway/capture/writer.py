@@ -21,6 +21,7 @@ from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 
 from gateway.capture import repository, status, telemetry
 from gateway.capture.ingest import Parsed, parse
+from gateway.capture.pace import rest_s
 from gateway.capture.record import Framed
 from gateway.capture.retention import forgetting
 from gateway.capture.segments import Segments
@@ -51,6 +52,7 @@ class Writer:
         self._segments = Segments(folder)
         self._calls = Store()
         self._cursors: dict[str, int] | None = None
+        self._resting = False
         self._stop = threading.Event()
         self._partitions_at = 0.0
         self._forgetting: Iterator[None] | None = None
@@ -70,7 +72,7 @@ class Writer:
     def run(self) -> None:
         """Works until stopped. Only one writer works on a folder; another waits for its turn."""
         with _only_one(self._folder, self._stop):
-            failures = 0
+            failures, self._resting = 0, True
             while not self._stop.is_set():
                 try:
                     worked = self.advance() or self._forget()
@@ -137,6 +139,7 @@ class Writer:
 
     def _store_together(self, name: str, frames: Sequence[Framed]) -> None:
         assert self._cursors is not None
+        began = time.monotonic()
         parsed = [p for p in (self._parsed(name, frame) for frame in frames) if p is not None]
         start, end = self._cursors.get(name, 0), frames[-1].end
         try:
@@ -151,6 +154,10 @@ class Writer:
         self._status.stored += len(parsed)
         if self._spans is not None:
             self._spans.add(parsed)
+        if self._resting and parsed:
+            self._status.write(self._waiting(), None)
+            lag_s = time.time() - parsed[-1].envelope.received_ns / 1e9
+            self._stop.wait(rest_s(time.monotonic() - began, lag_s))
 
     def _parsed(self, name: str, frame: Framed) -> Parsed | None:
         if frame.record is None:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import uuid
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -20,6 +21,7 @@ from sqlalchemy import func, select
 
 from gateway.capture import repository, status
 from gateway.capture.bodies import load_request, load_response
+from gateway.capture.pace import MOST_LAG_S, rest_s
 from gateway.capture.partitions import Month, month_of
 from gateway.capture.spool import Spool
 from gateway.capture.writer import Writer
@@ -298,3 +300,26 @@ def test_the_writer_leaves_a_note_for_status_pages(spool: Spool, rows: Rows, tmp
     process.terminate()
     assert process.wait(10) == 0
     assert (note.stored, note.rejected, note.failure) == (1, 0, None)
+
+
+def test_storing_makes_way_for_calls_until_it_is_behind() -> None:
+    assert rest_s(0.2, lag_s=0.1) == pytest.approx(0.6)
+    assert rest_s(0.2, lag_s=MOST_LAG_S) == 0
+
+
+def test_a_running_writer_rests_after_fresh_calls_and_not_after_old_ones(
+    spool: Spool, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[float] = []
+    monkeypatch.setattr("gateway.capture.writer.rest_s", lambda worked, lag: asked.append(lag) or 0.0)
+    now = datetime.now(UTC)
+    for age in (60, 0):
+        put(spool, rows, received_ns=int((now - timedelta(seconds=age)).timestamp() * 1e9))
+        writer = Writer(settings().spool_dir)
+        thread = threading.Thread(target=writer.run)
+        thread.start()
+        until(lambda: asked)
+        writer.stop()
+        thread.join(10)
+        assert age <= asked.pop() < age + 30
+    assert count(Call) == 2
