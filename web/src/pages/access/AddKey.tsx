@@ -109,7 +109,7 @@ export function AddKey({ onClose }: { onClose: () => void }) {
           <Field label="Captures" hint="What is kept of its calls; the charge always is.">
             {() => <Segmented label="Captures" value={capture} onChange={setCapture} options={CAPTURES} />}
           </Field>
-          {line("sample", "Conversations kept, %", "The others leave their figures alone.")}
+          {line("sample", "Conversations kept, %", "Of the others only figures are kept.")}
         </Columns>
         <Columns>
           {line("most", "Calls at once", "One more gets 429, in each process. Empty: any number.")}

@@ -33,7 +33,7 @@ export function Kept() {
       {save.error && <Failure error={save.error} />}
       <form
         className="row wrap"
-        style={{ alignItems: "end" }}
+        style={{ alignItems: "center" }}
         onSubmit={(event) => {
           event.preventDefault();
           save.mutate();
