@@ -133,7 +133,7 @@ def test_a_stream_is_a_span_under_the_clients_own(world: World, collector: Colle
     assert resource["service.name"] == "stepdown"
     with session_scope() as session:
         [call] = session.query(Call).all()
-        assert span.end_time_unix_nano - span.start_time_unix_nano == pytest.approx(call.latency_ms * 1e6, abs=2)
+        assert span.end_time_unix_nano - span.start_time_unix_nano == pytest.approx(call.latency_ms * 1e6, rel=1e-6)
 
 
 def test_failures_say_what_failed_and_calls_that_are_not_kept_say_nothing(world: World, collector: Collector) -> None:
