@@ -97,9 +97,14 @@ class Lab:
     def new_trainer(self) -> Trainer:
         """The base model with a fresh adapter."""
         config = self._ctx.config
-        return Trainer(
-            self._ctx.base_dir, TrainerSpec(rank=config.lora_rank, alpha=config.lora_alpha, seed=config.seed)
+        spec = TrainerSpec(
+            rank=config.lora_rank,
+            alpha=config.lora_alpha,
+            seed=config.seed,
+            micro_tokens=config.micro_tokens,
+            recompute=config.recompute,
         )
+        return Trainer(self._ctx.base_dir, spec)
 
     def sft_rate(self, trainer: Trainer) -> float:
         """Learning rate of the supervised phases."""

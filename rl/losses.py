@@ -39,7 +39,7 @@ class Tokens:
     sampler: Tensor | None
     sequence: Tensor
     sequences: int
-    base: Tensor | None = None
+    reference: Tensor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,8 @@ def loss_terms(spec: LossSpec, tokens: Tokens, divisor: float) -> LossTerms:
         per_token = per_token * log_ratio.exp().clamp(max=spec.mismatch_cap)
         # KL(sampler ‖ trainer) by the k3 estimator (Schulman 2020): ≥ 0 and of low variance.
         mismatch = float((log_ratio.exp() - 1 - log_ratio).sum())
-    if spec.beta and tokens.base is not None:
-        gap = tokens.base - tokens.logprobs
+    if spec.beta and tokens.reference is not None:
+        gap = tokens.reference - tokens.logprobs
         per_token = per_token + spec.beta * (gap.exp() - 1 - gap)
     per_token = per_token * tokens.weights
     if spec.normalise == "sequence_mean" or spec.name in _BY_SEQUENCE:

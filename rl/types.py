@@ -49,7 +49,7 @@ class LossSpec:
 
     `normalise` None keeps the loss's own normaliser; `sequence_mean` makes every sequence weigh the same.
     `constant_length` is dr_grpo's (tokens). `denominator` overrides the normaliser where one optimizer step is
-    spread over several `forward_backward` calls. `beta` weighs the KL to the base model (0: off, costs nothing).
+    spread over several `forward_backward` calls. `beta` weighs the KL to the reference (0: off, costs nothing).
     `temperature` is the one that the sequences were sampled at: the policy that is trained is softmax(logits / it).
     """
 

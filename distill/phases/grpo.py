@@ -32,6 +32,8 @@ def run(ctx: RunContext, lab: Lab) -> None:
         trainer.load(saved.folder)
     elif warm is not None:
         trainer.start_from(warm[1])
+    if config.kl_beta and config.kl_reference == "warm_start" and warm is not None:
+        trainer.refer_to(warm[1])
     grpo = _loop(ctx, lab, trainer)
     if saved.folder is not None:
         grpo.load_state_dict(saved.memory["loop"])

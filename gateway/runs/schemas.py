@@ -48,6 +48,14 @@ class RunConfig(Strict):
 
     lora_rank: int = Field(default=16, ge=1, le=256, description="Rank of the adapter.")
     lora_alpha: int = Field(default=32, ge=1, description="Scale of the adapter; twice the rank is usual.")
+    micro_tokens: int = Field(
+        default=2048, ge=64, description="Tokens computed at once, shared ones counted once; memory grows with it."
+    )
+    recompute: bool = Field(
+        default=False,
+        description="Keep only what went into each layer and compute it again for its gradient: far less memory, "
+        "about a third more time, the same gradients.",
+    )
     sft_lr: float | None = Field(
         default=None, gt=0, description="Learning rate of both supervised phases; unset: from the model's width."
     )
@@ -90,6 +98,9 @@ class RunConfig(Strict):
     )
     kl_beta: float = Field(
         default=0.0, ge=0, description="Weight of the KL to the reference; 0 is off and costs nothing."
+    )
+    kl_reference: Literal["warm_start", "base"] = Field(
+        default="warm_start", description="What the KL keeps GRPO near: where it started, or the base model."
     )
     judge_shuffles: int = Field(default=1, ge=1, le=8, description="Times a group is judged, each in another order.")
 

@@ -5,9 +5,9 @@ sampler and the served student compute, to the same rounding. The merged weight 
 optimizer step, so nothing drifts. Must not choose which layers are adapted.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import torch
 from peft.tuners.lora import Linear as PeftLinear
@@ -56,15 +56,16 @@ class AdaptedLayers:
         return self
 
     @contextmanager
-    def off(self) -> Iterator[None]:
-        """Within this context the model is the base model."""
+    def frozen_at(self, adapter: Mapping[str, Tensor] | None) -> Iterator[None]:
+        """Within this context the model is the base model, or the base model with `adapter` (peft's names): a reference
+        to compare with. Call it without gradients."""
         for layer in self.layers:
-            layer.enabled = False
+            layer.freeze(adapter)
         try:
             yield
         finally:
             for layer in self.layers:
-                layer.enabled = True
+                layer.frozen_at = None
 
 
 class _Layer:
@@ -77,16 +78,24 @@ class _Layer:
         self.b: Tensor = module.lora_B[adapter].weight
         self.scale: float = module.scaling[adapter]
         self.merged = torch.empty_like(self.base.weight, requires_grad=False)
-        self.enabled = True
+        self.frozen_at: tuple[Tensor, Tensor] | Literal["base"] | None = None
         module.forward = self._forward
 
     def merge(self) -> None:
-        weight = self.base.weight
-        self.merged.copy_(torch.addmm(weight.to(self.a.dtype), self.b, self.a, alpha=self.scale))
+        self.merged.copy_(self._merged(self.b, self.a))
+
+    def freeze(self, adapter: Mapping[str, Tensor] | None) -> None:
+        names = (f"{self.name}.lora_{factor}.weight" for factor in "BA")
+        self.frozen_at = "base" if adapter is None else (adapter[next(names)], adapter[next(names)])
+
+    def _merged(self, b: Tensor, a: Tensor) -> Tensor:
+        return torch.addmm(self.base.weight.to(a.dtype), b, a, alpha=self.scale)
 
     def _forward(self, x: Tensor, *_: Any, **__: Any) -> Tensor:
-        if not self.enabled:
-            return linear(x, self.base.weight, self.base.bias)
+        if self.frozen_at is not None:
+            # A reference's weights are made layer by layer when needed: a second set of them would have to be held.
+            frozen = self.base.weight if self.frozen_at == "base" else self._merged(*self.frozen_at).to(x.dtype)
+            return linear(x, frozen, self.base.bias)
         out: Tensor = _AdaptedLinear.apply(  # type: ignore[no-untyped-call]  # torch leaves it untyped
             x, self.merged, self.base.bias, self.a, self.b, self.scale
         )

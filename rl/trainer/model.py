@@ -34,6 +34,10 @@ def load_adapted(model_dir: Path, dtype: torch.dtype, device: str, *, rank: int,
     config = AutoConfig.from_pretrained(model_dir)
     check_config(config)
     model = AutoModelForCausalLM.from_pretrained(model_dir, dtype=dtype, attn_implementation=attention.NAME)
+    if model.get_output_embeddings().bias is not None:
+        raise UnsupportedModelError(
+            f"{config.model_type} has a bias on its output head, which training here leaves out"
+        )
     model.requires_grad_(False)
     torch.manual_seed(seed)
     lora = LoraConfig(r=rank, lora_alpha=alpha, lora_dropout=0.0, target_modules="all-linear", task_type="CAUSAL_LM")

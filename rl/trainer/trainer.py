@@ -12,14 +12,14 @@ from pathlib import Path
 
 import torch
 from peft import get_peft_model_state_dict, set_peft_model_state_dict
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from rl.losses import Tokens, denominator, loss_terms
 from rl.pack import MicroBatch, check_masks, pack
 from rl.precision import Precision, native_precision
 from rl.trainer import checkpoint
-from rl.trainer.attention import attending, tree_blocks
+from rl.trainer.attention import attention_tree
 from rl.trainer.drift import measure_drift
 from rl.trainer.head import token_logprobs
 from rl.trainer.lora import AdaptedLayers
@@ -34,7 +34,8 @@ class TrainingError(RuntimeError):
 @dataclass(frozen=True, slots=True)
 class TrainerSpec:
     """How to train. `dtype` None: what this machine multiplies natively. `micro_tokens` bounds a packed micro-batch
-    (memory grows with it), `block` tunes tree attention."""
+    (memory grows with it), `block` tunes tree attention on a CPU. `recompute` keeps of each layer only what went in and
+    computes the layer again for its backward pass: far less memory, a third more time, the same gradients."""
 
     rank: int = 16
     alpha: int = 32
@@ -44,6 +45,7 @@ class TrainerSpec:
     seed: int = 0
     micro_tokens: int = 2048
     block: int = 32
+    recompute: bool = False
     clip: float = 1.0
     betas: tuple[float, float] = (0.9, 0.999)
     weight_decay: float = 0.0
@@ -61,12 +63,15 @@ class Trainer:
         self._model = load_adapted(self.model_dir, dtype, self.device, rank=spec.rank, alpha=spec.alpha, seed=spec.seed)
         self.layers = AdaptedLayers(self._model)
         causal = self._model.get_base_model()
+        if spec.recompute:
+            causal.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
         self._decoder = causal.get_decoder()
         self._head: Tensor = causal.get_output_embeddings().weight.detach().float()
         self._parameters = [parameter for parameter in self._model.parameters() if parameter.requires_grad]
         self._optimizer = torch.optim.AdamW(
             self._parameters, lr=0.0, betas=spec.betas, weight_decay=spec.weight_decay, foreach=True
         )
+        self._reference: dict[str, Tensor] | None = None
         self.steps = 0
 
     @property
@@ -83,8 +88,8 @@ class Trainer:
         clipped = 0
         logprobs = [0.0] * len(data)
         for batch in batches:
-            base = self._base_logprobs(batch, loss.temperature) if loss.beta else None
-            tokens = self._tokens(batch, data, self._pair_logprobs(batch, loss.temperature), base)
+            reference = self._frozen_logprobs(batch, loss.temperature, self._reference) if loss.beta else None
+            tokens = self._tokens(batch, data, self._pair_logprobs(batch, loss.temperature), reference)
             terms = loss_terms(loss, tokens, divisor)
             terms.loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             total += float(terms.loss.detach())
@@ -133,8 +138,7 @@ class Trainer:
         """Log-probs (nats) of every trained token, 0 elsewhere; of the base model if `base`. Changes nothing."""
         out = [[0.0] * len(datum.tokens) for datum in data]
         for batch in pack(data, self.spec.micro_tokens):
-            read = self._base_logprobs if base else self._pair_logprobs
-            pairs = read(batch, temperature)
+            pairs = self._frozen_logprobs(batch, temperature, None) if base else self._pair_logprobs(batch, temperature)
             flat = zip(
                 pairs[batch.flat_pair].tolist(), batch.flat_sequence.tolist(), batch.flat_token.tolist(), strict=True
             )
@@ -161,6 +165,13 @@ class Trainer:
         self.load(folder)
         self._optimizer.state.clear()
         self.steps = 0
+
+    def refer_to(self, folder: Path | None) -> None:
+        """What `LossSpec.beta` keeps the policy near: a checkpoint, or with None (as at first) the base model."""
+        self._reference = None
+        if folder is not None:
+            adapter = load_file(folder / checkpoint.ADAPTER)
+            self._reference = {name: tensor.to(self.device) for name, tensor in adapter.items()}
 
     def export_merged(self, folder: Path) -> None:
         """Write the merged model, in its type, as a Hugging Face folder that engines load, whole or not at all."""
@@ -200,13 +211,12 @@ class Trainer:
             yield name.replace(".base_layer", ""), tensor
 
     def _hidden(self, batch: MicroBatch) -> Tensor:
-        blocks = tree_blocks(batch.positions, batch.end, self.spec.block).to(self.device)
-        with attending(blocks):
-            out = self._decoder(
-                input_ids=batch.ids[None].to(self.device),
-                position_ids=batch.positions[None].to(self.device),
-                use_cache=False,
-            )
+        out = self._decoder(
+            input_ids=batch.ids[None].to(self.device),
+            position_ids=batch.positions[None].to(self.device),
+            use_cache=False,
+            tree=attention_tree(batch.positions, batch.end, self.spec.block, self.device),
+        )
         hidden: Tensor = out.last_hidden_state[0]
         return hidden
 
@@ -216,11 +226,11 @@ class Trainer:
         return token_logprobs(hidden, self._head, rows, tokens, temperature)
 
     @torch.no_grad()
-    def _base_logprobs(self, batch: MicroBatch, temperature: float) -> Tensor:
-        with self.layers.off():
+    def _frozen_logprobs(self, batch: MicroBatch, temperature: float, adapter: dict[str, Tensor] | None) -> Tensor:
+        with self.layers.frozen_at(adapter):
             return self._pair_logprobs(batch, temperature)
 
-    def _tokens(self, batch: MicroBatch, data: Sequence[Datum], pairs: Tensor, base: Tensor | None) -> Tokens:
+    def _tokens(self, batch: MicroBatch, data: Sequence[Datum], pairs: Tensor, reference: Tensor | None) -> Tokens:
         """Spread the pairs' log-probs over the sequences and set beside them what the caller knows of each token."""
         places = list(zip(batch.flat_sequence.tolist(), batch.flat_token.tolist(), strict=True))
         owners = [data[index] for index in batch.data_index]
@@ -243,5 +253,5 @@ class Trainer:
             sampler=optional("sampler_logprobs"),
             sequence=batch.flat_sequence.to(self.device),
             sequences=len(owners),
-            base=None if base is None else base[flat_pair],
+            reference=None if reference is None else reference[flat_pair],
         )

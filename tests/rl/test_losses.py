@@ -17,7 +17,12 @@ RATIO = [math.exp(now - old) for now, old in zip(NOW, OLD, strict=True)]
 
 
 def run(spec: LossSpec, divisor: float, **change: list[float] | None) -> tuple[float, list[float], int]:
-    values: dict[str, list[float] | None] = {"old": OLD, "sampler": None, "base": None, "weights": [1.0] * 4} | change
+    values: dict[str, list[float] | None] = {
+        "old": OLD,
+        "sampler": None,
+        "reference": None,
+        "weights": [1.0] * 4,
+    } | change
     logprobs = torch.tensor(NOW, dtype=torch.float64, requires_grad=True)
 
     def tensor(name: str) -> torch.Tensor | None:
@@ -34,7 +39,7 @@ def run(spec: LossSpec, divisor: float, **change: list[float] | None) -> tuple[f
         sampler=tensor("sampler"),
         sequence=torch.tensor(SEQUENCE),
         sequences=2,
-        base=tensor("base"),
+        reference=tensor("reference"),
     )
     terms = loss_terms(spec, tokens, divisor)
     terms.loss.backward()
@@ -131,11 +136,11 @@ def test_sequence_mean_makes_sequences_weigh_the_same() -> None:
     assert gradient == pytest.approx([-1 / 6] * 3 + [0.5 / 2])
 
 
-def test_kl_to_the_base_pulls_back() -> None:
-    base = [value + 0.2 for value in NOW]
+def test_kl_to_the_reference_pulls_back() -> None:
+    reference = [value + 0.2 for value in NOW]
     _, without, _ = run(LossSpec("cispo"), 4)
-    _, with_kl, _ = run(LossSpec("cispo", beta=0.5), 4, base=base)
-    # d/dp of (e^gap - 1 - gap), gap = base - p, is 1 - e^gap: raising p towards the base lowers the loss.
+    _, with_kl, _ = run(LossSpec("cispo", beta=0.5), 4, reference=reference)
+    # d/dp of (e^gap - 1 - gap), gap = reference - p, is 1 - e^gap: raising p towards it lowers the loss.
     pull = 0.5 * (1 - math.exp(0.2)) / 4
     assert [b - a for a, b in zip(without, with_kl, strict=True)] == pytest.approx([pull] * 4)
 

@@ -1,12 +1,16 @@
 """Packing computes what separate rows compute: log-probs, losses and gradients, to 1e-4 in fp32."""
 
 import random
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
+from rl.losses import denominator
 from rl.pack import check_masks, pack
 from rl.trainer import Trainer, TrainerSpec
 from rl.trainer.head import token_logprobs
@@ -85,37 +89,46 @@ def test_gradients_at_another_temperature_are_autograds() -> None:
     torch.testing.assert_close(ours, hidden.grad, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "name", ["cispo", "dapo", "ppo", "gspo", "grpo", "dr_grpo", "importance_sampling", "cross_entropy"]
-)
-def test_packed_losses_and_gradients_are_those_of_separate_rows(trainer: Trainer, name: LossName) -> None:
-    data, spec = batch(), LossSpec(name)
+LOSSES: list[LossName] = [
+    "cispo", "dapo", "ppo", "gspo", "grpo", "dr_grpo", "importance_sampling", "cross_entropy",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("normalise", [None, "sequence_mean"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_one_batch_of_sixteen_is_sixteen_of_one(
+    trainer: Trainer, name: LossName, normalise: Literal["sequence_mean"] | None
+) -> None:
+    """One packed call, sixteen calls with the step's denominator, and calls of odd sizes: one loss, one gradient."""
+    data, spec = batch(groups=4, size=3), LossSpec(name, normalise=normalise, beta=0.1)
+    assert len(data) == 16
     packed = trainer.forward_backward(data, spec)
     together = gradients(trainer)
-    trainer._optimizer.zero_grad()
-
-    from rl.losses import denominator
-
-    whole = LossSpec(name, denominator=denominator(spec, data))
-    loss = sum(trainer.forward_backward([datum], whole).loss for datum in data)
-    apart = gradients(trainer)
-    trainer._optimizer.zero_grad()
-    assert packed.loss == pytest.approx(loss, abs=1e-4)
+    trainer.discard()
     assert packed.packed_tokens < 0.5 * packed.plain_tokens
-    assert together.keys() == apart.keys()
-    for key, value in together.items():
-        torch.testing.assert_close(value, apart[key], atol=1e-4, rtol=1e-4)
-        assert float(value.abs().max()) > 0
+    whole = replace(spec, denominator=denominator(spec, data))
+    for cuts in (range(17), [0, 5, 6, 16]):
+        parts = [data[start:stop] for start, stop in pairwise(cuts)]
+        loss = sum(trainer.forward_backward(part, whole).loss for part in parts)
+        apart = gradients(trainer)
+        trainer.discard()
+        assert packed.loss == pytest.approx(loss, abs=1e-4)
+        assert together.keys() == apart.keys()
+        for key, value in together.items():
+            torch.testing.assert_close(value, apart[key], atol=1e-4, rtol=1e-4)
+            assert float(value.abs().max()) > 0
 
 
-def test_micro_batches_change_nothing(tiny_dir: Path) -> None:
+@pytest.mark.parametrize("name", LOSSES)
+def test_micro_batches_are_filled_by_tokens_and_change_nothing(tiny_dir: Path, name: LossName) -> None:
     data, results = batch(), []
     for micro_tokens in (10_000, 40):
         trainer = trained(Trainer(tiny_dir, TrainerSpec(dtype="float32", micro_tokens=micro_tokens, block=8)))
-        stats = trainer.forward_backward(data, LossSpec("cispo"))
+        stats = trainer.forward_backward(data, LossSpec(name))
         results.append((stats, gradients(trainer)))
     (one, whole), (many, parts) = results
     assert many.micro_batches > one.micro_batches == 1
+    assert max(tree.size for tree in pack(data, 40)) <= 40
     assert many.loss == pytest.approx(one.loss, abs=1e-5)
     for key, value in whole.items():
         torch.testing.assert_close(value, parts[key], atol=1e-5, rtol=1e-4)

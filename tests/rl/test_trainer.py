@@ -1,5 +1,6 @@
 """The trainer's promises: whole checkpoints, exact export, a refused gradient changes nothing, honest drift."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -139,6 +140,27 @@ def test_kl_to_the_base_uses_the_adapter_switched_off(tiny_dir: Path) -> None:
     assert trainer.forward_backward(flat, LossSpec("cispo", beta=1.0)).loss > 1e-3
     fresh = Trainer(tiny_dir, SPEC)
     assert fresh.logprobs(DATA) == trainer.logprobs(DATA, base=True)
+
+
+def test_kl_to_the_warm_start_is_nought_there_and_grows_away_from_it(tiny_dir: Path, tmp_path: Path) -> None:
+    trainer = stepped(Trainer(tiny_dir, SPEC))
+    trainer.save(tmp_path / "warm")
+    flat = [Datum(datum.tokens, datum.weights, advantage=0.0) for datum in DATA]
+    pull = LossSpec("cispo", beta=1.0)
+    trainer.refer_to(tmp_path / "warm")
+    assert trainer.forward_backward(flat, pull).loss == pytest.approx(0, abs=1e-6)
+    warm = trainer.logprobs(DATA)
+    stepped(trainer)
+    gaps = [
+        before - after
+        for befores, afters, datum in zip(warm, trainer.logprobs(DATA), DATA, strict=True)
+        for before, after, weight in zip(befores, afters, datum.weights, strict=True)
+        if weight
+    ]
+    by_hand = sum(math.exp(gap) - 1 - gap for gap in gaps) / len(gaps)
+    assert trainer.forward_backward(flat, pull).loss == pytest.approx(by_hand, rel=1e-3)
+    trainer.refer_to(None)
+    assert trainer.forward_backward(flat, pull).loss > by_hand
 
 
 def test_models_that_attend_otherwise_are_refused(tiny_dir: Path) -> None:

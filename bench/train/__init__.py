@@ -1,0 +1,1 @@
+"""Training measured side by side with TRL."""
