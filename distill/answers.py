@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gateway.models import DatasetRow
-from rl.render import Renderer
+from rl.render import Renderer, RenderError
 from rl.types import SamplingParams
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ class Answers:
 
 
 def answer(lab: Lab, rows: Sequence[DatasetRow]) -> Answers:
-    """The current weights' answers at temperature 0; "" for a prompt longer than there is room for."""
+    """The current weights' answers at temperature 0; "" for a prompt that is too long or cannot be rendered."""
     room = lab.context_length - lab.max_new_tokens
-    prompts = [lab.renderer.prompt(row.messages, row.tools) for row in rows]
-    asked = [place for place, prompt in enumerate(prompts) if len(prompt) <= room]
+    prompts = [_prompt(lab.renderer, row) for row in rows]
+    asked = [place for place, prompt in enumerate(prompts) if 0 < len(prompt) <= room]
     params = SamplingParams(
         max_tokens=lab.max_new_tokens, temperature=0.0, stop_token_ids=tuple(sorted(lab.renderer.eos_ids))
     )
@@ -43,9 +43,23 @@ def answer(lab: Lab, rows: Sequence[DatasetRow]) -> Answers:
     return Answers(texts, sum(len(group[0].tokens) for group in samples), seconds)
 
 
+def _prompt(renderer: Renderer, row: DatasetRow) -> list[int]:
+    try:
+        return renderer.prompt(row.messages, row.tools)
+    except RenderError:
+        return []  # nor will the student be given it by the gateway: the engine refuses it too
+
+
 def references(renderer: Renderer, rows: Sequence[DatasetRow]) -> list[str]:
-    """The teacher's answers as the student would have to write them."""
-    return [renderer.decode(target_tokens(renderer, row)) for row in rows]
+    """The teacher's answers as the student would have to write them; as they are where it could not write them."""
+    return [_reference(renderer, row) for row in rows]
+
+
+def _reference(renderer: Renderer, row: DatasetRow) -> str:
+    try:
+        return renderer.decode(target_tokens(renderer, row))
+    except RenderError:
+        return str(row.target.get("content") or json.dumps(row.target.get("tool_calls")))
 
 
 def target_tokens(renderer: Renderer, row: DatasetRow) -> list[int]:

@@ -22,7 +22,7 @@ from distill.outcomes import Hopeless
 from gateway.core.settings import settings
 from gateway.datasets import service as datasets
 from gateway.models import DatasetRow, Run
-from rl.render import Renderer
+from rl.render import Renderer, RenderError
 from rl.rollout.base import Sampler
 from rl.trainer import Trainer, TrainerSpec
 from rl.trainer.rates import rl_learning_rate, sft_learning_rate
@@ -141,13 +141,23 @@ class Lab:
 
     @cached_property
     def _train(self) -> Sequence[DatasetRow]:
-        rows = self._rows(datasets.train_rows)
         most = self.renderer.max_context or math.inf
-        fitting = [
-            row for row in rows if len(self.renderer.example(row.messages, row.target, row.tools).tokens) <= most
-        ]
-        if len(fitting) < len(rows):
-            self._ctx.event("too_long", f"{len(rows) - len(fitting)} examples are longer than the model can read.")
+        fitting, refused, too_long = [], [], 0
+        for row in self._rows(datasets.train_rows):
+            try:
+                size = len(self.renderer.example(row.messages, row.target, row.tools).tokens)
+            except RenderError as error:
+                refused.append(str(error))
+                continue
+            too_long += size > most
+            if size <= most:
+                fitting.append(row)
+        if refused:
+            self._ctx.event("unrenderable", f"{len(refused)} examples are left out; the first because {refused[0]}.")
+        if too_long:
+            self._ctx.event("too_long", f"{too_long} examples are longer than the model can read.")
+        if not fitting:
+            raise Hopeless(f"No training example can be put before the base model: {(refused or ['too long'])[0]}.")
         return fitting
 
     @cached_property

@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 LossName = Literal["cispo", "dapo", "ppo", "gspo", "grpo", "dr_grpo", "importance_sampling", "cross_entropy"]
 FinishReason = Literal["stop", "length"]
+TEMPLATE_ARGUMENTS: dict[str, Any] = {"enable_thinking": False}
+"""What chat templates are told beside messages and tools, in training and by the engines. A narrow job is answered at
+once: templates that know the switch close their thinking block before the answer begins, others ignore it."""
 
 
 class MaskError(ValueError):

@@ -12,7 +12,7 @@ def run(phase: Phase, ctx: RunContext, lab: Lab) -> None:
     """Runs one phase from its last finished step to its end."""
     match phase:
         case "freeze":
-            freeze.run(ctx)
+            freeze.run(ctx, lab)
         case "sft" | "sft_all":
             sft.run(ctx, lab, phase)
         case "grpo":

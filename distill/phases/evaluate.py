@@ -57,7 +57,7 @@ def run(ctx: RunContext, lab: Lab) -> None:
             if folder not in measured:  # the rival may have found nothing better than the warm start's checkpoint
                 measured[folder] = _measure(lab, trainer, folder, rows)
             _record(ctx, measured[folder], step=step, name=name, checkpoint=checkpoint, began=began)
-    _choose(ctx, trainer, found)
+    _choose(ctx, lab, trainer, found)
 
 
 def _candidates(ctx: RunContext) -> Candidates:
@@ -146,7 +146,7 @@ def _rank(validation: Mapping[str, float]) -> tuple[float, float]:
     return validation["judged"], validation["agreement"]
 
 
-def _choose(ctx: RunContext, trainer: Trainer, found: Candidates) -> None:
+def _choose(ctx: RunContext, lab: Lab, trainer: Trainer, found: Candidates) -> None:
     """The trained candidate with the best judged score on validation, its weights exported for an engine."""
     measured = ctx.commit(lambda session, run: evaluations.begin(session, run).candidates)
     trained = [name for name in measured if measured[name]["validation"]]
@@ -156,6 +156,7 @@ def _choose(ctx: RunContext, trainer: Trainer, found: Candidates) -> None:
     if folder is not None:
         trainer.load(folder)
     trainer.export_merged(settings().models_dir / weights)
+    lab.renderer.declare_ends(settings().models_dir / weights)
     ctx.commit(
         lambda session, run: evaluations.finish(session, evaluations.begin(session, run), winner, {"weights": weights})
     )

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+_FIELDS = ("role", "content", "name", "tool_calls", "tool_call_id")
+
 
 def text_of(content: object) -> str | None:
     """The text of a message's `content`: text parts joined by newlines, `null` as the empty string.
@@ -38,3 +40,23 @@ def flatten(message: Mapping[str, Any]) -> dict[str, Any]:
     if text is not None:
         flat["content"] = text
     return flat
+
+
+def plain(message: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a message is learned from, sampled from and sent to a student: content as text, and who says what.
+
+    Whatever else an app or a provider put there (reasoning, refusals, annotations, an index) is left out, so that
+    training and serving show a model the same. Content that is not text alone is left as it is.
+    """
+    flat = flatten(message)
+    kept = {name: flat[name] for name in _FIELDS if flat.get(name) not in (None, [])}
+    if isinstance(calls := kept.pop("tool_calls", None), list):
+        kept["tool_calls"] = [_tool_call(call) for call in calls if isinstance(call, Mapping)]
+    return kept
+
+
+def _tool_call(call: Mapping[str, Any]) -> dict[str, Any]:
+    function = call.get("function")
+    told = function if isinstance(function, Mapping) else {}
+    named = {name: told[name] for name in ("name", "arguments") if told.get(name) is not None}
+    return {"id": call.get("id") or "", "type": "function", "function": named}

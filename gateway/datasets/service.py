@@ -17,14 +17,13 @@ from gateway.capture.bodies import load_request, load_response
 from gateway.capture.dialects import dialect_of
 from gateway.core.errors import StepdownError, not_found
 from gateway.core.jsontext import storable
-from gateway.core.messages import flatten
+from gateway.core.messages import plain
 from gateway.datasets import repository
 from gateway.datasets.schemas import SPLITS, DatasetRules, Example, Minimums, Split
 from gateway.datasets.splits import content_hash, split_of
 from gateway.models import Call, Dataset, DatasetRow, DatasetVersion, Task, Upstream
 
 Row = tuple[Split, Example]
-_FIELDS = ("role", "content", "name", "tool_calls", "tool_call_id")
 
 
 def freeze(session: Session, task: Task, rules: DatasetRules, minimums: Minimums) -> DatasetVersion:
@@ -151,10 +150,8 @@ def _example(session: Session, call: Call) -> Example | None:
 
 def _plain(message: object) -> dict[str, Any] | None:
     """A message with its text parts joined and without the fields that only transport needs; None for images, audio."""
-    flat = flatten(message) if isinstance(message, Mapping) else {}
-    if not isinstance(flat.get("content"), str):
-        return None
-    return {key: storable(flat[key]) for key in _FIELDS if flat.get(key) not in (None, [])}
+    kept = plain(message) if isinstance(message, Mapping) else {}
+    return storable(kept) if isinstance(kept.get("content"), str) else None
 
 
 def _shape(examples: Sequence[Example]) -> dict[str, Any]:

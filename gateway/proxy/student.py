@@ -16,7 +16,7 @@ import msgspec
 
 from gateway.capture import assemble
 from gateway.core import jsontext
-from gateway.core.messages import flatten
+from gateway.core.messages import plain
 from gateway.core.settings import settings
 from gateway.core.sse import Events, data_of
 from gateway.proxy.answer import EVENT_STREAM, Send, is_stream, send_pieces, send_whole
@@ -71,11 +71,11 @@ def engine_key() -> str:
 
 
 def student_request(body: Mapping[str, Any], student: StudentInForce) -> dict[str, Any]:
-    """The request as the engine takes it: messages flattened as in training, no field it does not know.
+    """The request as the engine takes it: messages as in training, no field it does not know.
 
     An answer is no longer than the longest that the student was judged with.
     """
-    request: dict[str, Any] = {"model": student.name, "messages": [flatten(m) for m in messages_of(body)]}
+    request: dict[str, Any] = {"model": student.name, "messages": [plain(m) for m in messages_of(body)]}
     request |= {name: body[name] for name in _TAKEN if body.get(name) is not None}
     limits = [limit for limit in (asked_limit(body), student.manifest.get("max_new_tokens")) if limit]
     if limits:

@@ -3,6 +3,7 @@
 The server listens on a Unix socket in a private folder, or on a loopback port; every wait has a limit and a message.
 """
 
+import json
 import os
 import secrets
 import shutil
@@ -21,6 +22,7 @@ import torch
 
 from rl.precision import native_precision
 from rl.rollout.base import SamplerError
+from rl.types import TEMPLATE_ARGUMENTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,16 @@ class ServerSpec:
     kv_cache_gb: int = 1
     start_timeout_s: float = 240.0
     extra: Sequence[str] = ()
+
+
+def template_flags() -> list[str]:
+    """What makes vLLM show a chat template what rl.render shows it; by itself it would guess from the template."""
+    return [
+        "--chat-template-content-format",
+        "string",
+        "--default-chat-template-kwargs",
+        json.dumps(TEMPLATE_ARGUMENTS),
+    ]
 
 
 class VllmServer:
@@ -140,8 +152,7 @@ class VllmServer:
             *("--max-num-seqs", str(spec.max_num_seqs)),
             # Sampling defaults in a model's folder would change every request that does not name them.
             *("--generation-config", "vllm"),
-            # What rl.render normalises to: without it vLLM guesses from the template.
-            *("--chat-template-content-format", "string"),
+            *template_flags(),
             "--disable-uvicorn-access-log",
         ]
         if not torch.cuda.is_available():

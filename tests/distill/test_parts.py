@@ -109,7 +109,7 @@ def _stop() -> None:
 def test_evaluation_goes_on_after_the_candidates_it_has(run_id: UUID) -> None:
     ctx = context(run_id)
     lab = Lab(ctx)
-    freeze.run(ctx)
+    freeze.run(ctx, lab)
     sft.run(ctx, lab, "sft")
     commit = ctx.commit
 

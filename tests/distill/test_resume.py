@@ -57,7 +57,7 @@ def test_sft_in_pieces_is_sft_unbroken_and_the_rival_is_the_warm_start_carried_o
     pieced, unbroken = context(run_id), context(_like(run_id, warm_start_steps=0, sft_all_steps=10))
     pieced.config.sft_all_steps = 10
     for ctx in (pieced, unbroken):
-        freeze.run(ctx)
+        freeze.run(ctx, Lab(ctx))
     for steps in (2, 1, 3):
         piece(pieced, "sft", steps)
     for steps in (2, 2):
@@ -102,7 +102,7 @@ def _last(ctx: RunContext, phase: str) -> Path:
 
 def test_grpo_goes_on_with_its_loop_and_optimizer(run_id: UUID) -> None:
     ctx = context(run_id)
-    freeze.run(ctx)
+    freeze.run(ctx, Lab(ctx))
     lab = Lab(ctx)
     sft.run(ctx, lab, "sft")
     interrupted(lambda: grpo.run(ctx, lab), ctx, 2)
@@ -137,7 +137,7 @@ def _metrics(run_id: UUID) -> list[dict[str, float]]:
 def test_a_state_without_its_row_is_not_believed(run_id: UUID) -> None:
     """Killed between saving and committing: the folder is there, the step is not, and is done again."""
     ctx = context(run_id)
-    freeze.run(ctx)
+    freeze.run(ctx, Lab(ctx))
     lab = Lab(ctx)
     interrupted(lambda: sft.run(ctx, lab, "sft"), ctx, 2)
     orphan = ctx.folder / "sft" / "step-00003-epoch-1"

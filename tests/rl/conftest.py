@@ -1,5 +1,6 @@
 """A tiny random Llama with a byte-level tokenizer, made on the fly: every test here runs on it, in seconds."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -19,12 +20,12 @@ TEMPLATE = (
 SPECIALS = ["<|end|>", "<|stop|>", "<|system|>", "<|user|>", "<|assistant|>", "<|tool|>"]
 
 
-def tiny_tokenizer() -> PreTrainedTokenizerFast:
+def tiny_tokenizer(more: Sequence[str] = ()) -> PreTrainedTokenizerFast:
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     tokenizer = Tokenizer(models.BPE(vocab={letter: i for i, letter in enumerate(alphabet)}, merges=[]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in SPECIALS])
+    tokenizer.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in [*SPECIALS, *more]])
     fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|end|>", pad_token="<|end|>")
     fast.chat_template = TEMPLATE
     return fast
