@@ -34,16 +34,20 @@ class Curriculum:
             key: (_TRUST * known[key], _TRUST * (1 - known[key]), -_REST) for key in keys if key in known
         }
 
-    def choose(self, count: int, step: int) -> list[str]:
-        """The `count` prompts (fewer only if there are fewer) of which most is to be learned at this step.
+    def choose(self, count: int, step: int, taken: Sequence[str] = ()) -> list[str]:
+        """The `count` prompts (fewer only if there are fewer) of which most is to be learned at this step, besides
+        those that are `taken` for it already.
 
         A share of them is drawn from all others: what one kind of prompt teaches can cost another that was known,
         and only a look at it shows that.
         """
-        draw = random.Random(f"{self._seed}:{step}")
+        draw = random.Random(f"{self._seed}:{step}:{len(taken)}" if taken else f"{self._seed}:{step}")
         prior_right, prior_wrong = self._prior()
         scored: list[tuple[bool, float, str]] = []
+        gone = set(taken)
         for key in self._keys:
+            if key in gone:
+                continue
             right, wrong, last = self._seen.get(key, (0.0, 0.0, -_REST))
             rate = draw.betavariate(prior_right + right, prior_wrong + wrong)
             scored.append((step - last >= _REST, self._worth(rate), key))

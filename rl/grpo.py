@@ -35,12 +35,14 @@ class GrpoConfig:
     `temperature` above 1 samples, and trains, the policy softmax(logits / temperature): answers that the model hardly
     ever gives turn up more often. `right_at` is the reward from which a completion counts as right for the curriculum.
     Groups below `min_agreement` between shuffles are dropped, others weigh by it. Adam's first steps are as long as
-    their rate whatever the gradient; `warmup_steps` keeps them from undoing the warm start.
+    their rate whatever the gradient; `warmup_steps` keeps them from undoing the warm start. While fewer than
+    `prompts_per_step` groups can be trained on, a step asks for others, at most `refill` of them.
     """
 
     weights_dir: Path
     prompts_per_step: int = 16
     group_size: int = 8
+    refill: int = 0
     max_tokens: int = 256
     temperature: float = 1.0
     lr: float = 1.3e-4
@@ -139,11 +141,7 @@ class Grpo:
         clock = _Clock()
         with clock.at("push"):
             self.push_weights()
-        with clock.at("sample"):
-            groups = self._sample(step)
-        with clock.at("judge"):
-            self._judge(groups)
-        self._weigh(groups)
+        groups = self._groups(step, clock)
         with clock.at("train"):
             stats, norm = self._train(groups)
         for group in groups:
@@ -151,6 +149,7 @@ class Grpo:
                 right = sum(reward >= self.config.right_at for reward in group.verdict.rewards)
                 self.curriculum.record(group.prompt.key, right, len(group.texts), step)
         metrics = _metrics(groups, stats, norm) | clock.seconds
+        metrics["groups_refilled"] = max(0.0, metrics["groups"] - self.config.prompts_per_step)
         return StepReport(step, metrics, [_report(group) for group in groups], self.watch.observe(metrics))
 
     def push_weights(self) -> None:
@@ -173,8 +172,30 @@ class Grpo:
         self.curriculum.load_state_dict(state["curriculum"])
         self.watch.load_state_dict(state["watch"])
 
-    def _sample(self, step: int) -> list[_Group]:
-        chosen = [self._prompts[key] for key in self.curriculum.choose(self.config.prompts_per_step, step)]
+    def _groups(self, step: int, clock: "_Clock") -> list[_Group]:
+        """The step's groups, judged and weighed; where too few have something to teach, others beside them."""
+        groups: list[_Group] = []
+        count, left = self.config.prompts_per_step, self.config.refill
+        while count:
+            with clock.at("sample"):
+                new = self._sample(step, count, [group.prompt.key for group in groups])
+            with clock.at("judge"):
+                self._judge(new)
+            self._weigh(new)
+            groups += new
+            if all(group.verdict is None for group in groups):
+                why = getattr(self.judge, "last_error", None) or "see the log"
+                raise NoVerdictError(f"the judge gave no usable answer for any of {len(groups)} groups: {why}")
+            missing = self.config.prompts_per_step - sum(group.advantages is not None for group in groups)
+            count = min(missing, left) if new else 0
+            left -= count
+        self._scale(groups)
+        return groups
+
+    def _sample(self, step: int, count: int, taken: Sequence[str]) -> list[_Group]:
+        chosen = [self._prompts[key] for key in self.curriculum.choose(count, step, taken)]
+        if not chosen:
+            return []
         tokens = [self._tokens(prompt) for prompt in chosen]
         drawn = self.sampler.sample(tokens, self.config.group_size, self._sampling)
         return [
@@ -191,9 +212,6 @@ class Grpo:
         asked = [JudgeGroup(g.prompt.key, g.prompt.messages, g.texts, g.prompt.anchor) for g in groups]
         for group, verdict in zip(groups, self.judge.score(asked), strict=True):
             group.verdict = verdict
-        if all(group.verdict is None for group in groups):
-            why = getattr(self.judge, "last_error", None) or "see the log"
-            raise NoVerdictError(f"the judge gave no usable answer for any of {len(groups)} groups: {why}")
 
     def _weigh(self, groups: Sequence[_Group]) -> None:
         """Set advantages, or why a group is dropped."""
@@ -209,6 +227,9 @@ class Grpo:
                 # Truncated rollouts count in the mean, and are left out of the loss in _data.
                 raw = group_advantages(verdict.rewards, self.config.scale)
                 group.advantages = [value * verdict.agreement for value in raw]
+
+    def _scale(self, groups: Sequence[_Group]) -> None:
+        """What is divided by a σ of the whole step waits for all of its groups."""
         kept = [group for group in groups if group.advantages is not None]
         if self.config.scale == "batch_std" and kept:
             for group, scaled in zip(kept, scale_batch([g.advantages or [] for g in kept]), strict=True):
@@ -244,7 +265,8 @@ class _Clock:
     def at(self, stage: str) -> Iterator[None]:
         began = time.perf_counter()
         yield
-        self.seconds[f"seconds_{stage}"] = time.perf_counter() - began
+        name = f"seconds_{stage}"
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began
 
 
 def _metrics(groups: Sequence[_Group], stats: StepStats | None, norm: float) -> dict[str, float]:

@@ -69,6 +69,7 @@ def _loop(ctx: RunContext, lab: Lab, trainer: Trainer) -> Grpo:
         weights_dir=lab.weights_dir,
         prompts_per_step=config.grpo_prompts,
         group_size=config.grpo_group,
+        refill=config.grpo_refill,
         max_tokens=lab.max_new_tokens,
         lr=lab.grpo_rate(trainer),
         loss=LossSpec(config.loss, normalise=config.normalise, beta=config.kl_beta),

@@ -81,6 +81,11 @@ class RunConfig(Strict):
     grpo_group: int = Field(
         default=8, ge=2, le=64, description="Answers sampled for each prompt: the group the judge compares."
     )
+    grpo_refill: int = Field(
+        default=0,
+        ge=0,
+        description="Most further prompts of a step, asked while fewer than `grpo_prompts` groups differ in reward.",
+    )
     grpo_temperature: float = Field(
         default=1.2,
         gt=0,

@@ -118,6 +118,24 @@ def test_a_step_with_little_to_teach_is_a_small_one(tiny_dir: Path, tmp_path: Pa
     assert report.metrics["grad_norm"] == pytest.approx(whole.metrics["grad_norm"] * taught / everything, rel=1e-4)
 
 
+def test_groups_that_teach_nothing_are_refilled_within_a_budget(tiny_dir: Path, tmp_path: Path) -> None:
+    def step(refill: int, content: set[str]) -> StepReport:
+        loop, judge = build(tiny_dir, tmp_path, prompts_per_step=4, refill=refill)
+        everything_counts(loop)
+        judge.content = content
+        return loop.step(0)
+
+    first = {group.key for group in step(0, set()).groups}
+    found = step(2, first)
+    assert [group.dropped for group in found.groups[:4]] == ["no variance"] * 4
+    assert len({group.key for group in found.groups}) == 6, "two others, none twice"
+    assert (found.metrics["groups_kept"], found.metrics["groups_refilled"]) == (2, 2)
+    plenty = step(100, first)
+    assert (plenty.metrics["groups_kept"], plenty.metrics["groups_refilled"]) == (4, 4), "no more than are wanted"
+    assert step(100, {prompt.key for prompt in PROMPTS}).metrics["groups"] == len(PROMPTS), "no more than there are"
+    assert step(100, set()).metrics["groups_refilled"] == 0
+
+
 def test_a_higher_temperature_is_sampled_and_trained_alike(tiny_dir: Path, tmp_path: Path) -> None:
     loop, _ = build(tiny_dir, tmp_path, temperature=1.7)
     everything_counts(loop)
