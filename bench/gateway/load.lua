@@ -5,6 +5,14 @@ for name, value in string.gmatch(os.getenv("BENCH_HEADERS"), "([^\n:]+): ([^\n]+
   wrk.headers[name] = value
 end
 
+-- Milliseconds that a connection rests before its next request, for a load below the greatest.
+local rest = tonumber(os.getenv("BENCH_DELAY_MS") or "0")
+if rest > 0 then
+  function delay()
+    return rest
+  end
+end
+
 function done(summary, latency, requests)
   local errors = summary.errors
   local failed = errors.connect + errors.read + errors.write + errors.status + errors.timeout

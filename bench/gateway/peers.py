@@ -237,9 +237,9 @@ class Bench:
         return answering(Target("portkey", f"http://127.0.0.1:{port}/v1/chat/completions", headers, pids=[pid]))
 
 
-def until(check: Callable[[], Any], what: str) -> None:
-    """Waits until `check` is true. Raises RuntimeError after 90 s."""
-    deadline = time.monotonic() + READY_S
+def until(check: Callable[[], Any], what: str, limit_s: float = READY_S) -> None:
+    """Waits until `check` is true. Raises RuntimeError after `limit_s`."""
+    deadline = time.monotonic() + limit_s
     while time.monotonic() < deadline:
         try:
             if check():
@@ -247,7 +247,7 @@ def until(check: Callable[[], Any], what: str) -> None:
         except httpx.HTTPError:
             pass
         time.sleep(0.05)
-    raise RuntimeError(f"{what} did not answer within {READY_S:.0f} s")
+    raise RuntimeError(f"{what} did not answer within {limit_s:.0f} s")
 
 
 def answering(target: Target) -> Target:

@@ -7,10 +7,17 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import REAL, BigInteger, ForeignKey, Index, text
+from sqlalchemy import REAL, BigInteger, ColumnElement, ForeignKey, Index, literal_column, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from gateway.models.base import Base, CreatedAt
+
+# The words of a call's previews as its index has them; with these signs turned into spaces, an address, a path or a tag
+# is found by its parts. A query has to say the same, or the index is not used; the casts are as PostgreSQL shows them.
+CALL_WORDS: ColumnElement[Any] = literal_column(
+    "to_tsvector('simple'::regconfig, translate((preview::text || ' '::text) || answer_preview::text, "
+    "'@./_-+<>&'::text, '         '::text))"
+)
 
 
 class Call(Base):
@@ -29,6 +36,9 @@ class Call(Base):
             postgresql_where=text("trajectory IS NOT NULL"),
         ),
         Index("ix_call_parent_id", "parent_id", postgresql_where=text("parent_id IS NOT NULL")),
+        Index("ix_call_words", CALL_WORDS, postgresql_using="gin"),
+        Index("ix_call_failed", "project_id", "id", postgresql_where=text("status >= 400 OR NOT complete")),
+        Index("ix_call_elsewhere", "project_id", "served_by", "id", postgresql_where=text("served_by <> 'upstream'")),
         {"postgresql_partition_by": "RANGE (id)"},
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_
+from sqlalchemy import ColumnElement, and_, literal_column, not_, or_
 
 from gateway.models import Call
 
@@ -18,3 +18,8 @@ def first_id_at(moment: datetime) -> UUID:
 def succeeded() -> ColumnElement[bool]:
     """Whether a call was answered wholly and well."""
     return and_(Call.status < 400, Call.complete)
+
+
+def failed() -> ColumnElement[bool]:
+    """Whether it was not: as the index of failed calls says it."""
+    return or_(Call.status >= literal_column("400"), not_(Call.complete))

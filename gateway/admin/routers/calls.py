@@ -32,7 +32,10 @@ def _filter(
     task: Annotated[UUID | Literal["none"] | None, Query(description="A task's id, or `none`.")] = None,
     served_by: Annotated[Literal["upstream", "student", "gateway"] | None, Query()] = None,
     status: Annotated[str | None, Query(pattern="^(ok|error|[1-5][0-9][0-9])$")] = None,
-    q: Annotated[str | None, Query(max_length=200, description="Part of the message or the answer.")] = None,
+    q: Annotated[
+        str | None,
+        Query(max_length=200, description="Beginnings of words of how message and answer begin."),
+    ] = None,
     trajectory: Annotated[str | None, Query(max_length=200, description="As `x-stepdown-trajectory` said it.")] = None,
 ) -> CallFilter:
     return CallFilter(task=task, served_by=served_by, status=status, text=q or None, trajectory=trajectory or None)

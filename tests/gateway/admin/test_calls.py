@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 import httpx
 import pytest
+from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
-from gateway.admin.repository.calls import CallFilter
+from gateway.admin.repository.calls import CallFilter, conditions
 from gateway.admin.routers import calls as router
-from gateway.core.db import session_scope
+from gateway.core.db import copy_rows, session_scope
 from gateway.core.ids import new_id
 from gateway.models import Call, Project, Task, Upstream
 from tests import seeded
@@ -71,8 +73,55 @@ async def test_filters_narrow(api: httpx.AsyncClient, session: Session, shop: Sh
     assert await texts(api, shop.path, task="none") == ["no task"]
     assert len(await texts(api, shop.path, task=str(shop.task.id))) == 5
     assert await texts(api, shop.path, q="100% SURE_") == ["100% sure_ly"]
-    assert await texts(api, shop.path, q="e_") == ["100% sure_ly"], "% and _ are letters, not wildcards"
+    assert await texts(api, shop.path, q="%") == ["100% sure_ly"], "% and _ are letters, not wildcards"
     assert (await api.get(shop.path, params={"status": "9xx"})).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ("parcel", True), ("PARC where", True), ("where parcel lost", False), ("arcel", False), ("jane shop", True),
+        ("jane@shop.example", True), ("order_id", True), ("17", True), ("ORDER-ID:17", True), ("it's", True),
+        ("包裹", True), ("裹在", True), ("裹包", False), ("<b>", True), ("!", False), ("?", True),
+        ("' & | ! :* (", False),
+        ("billing", True),
+    ],
+)  # fmt: skip
+async def test_text_is_found_by_the_beginnings_of_its_words(
+    api: httpx.AsyncClient, session: Session, shop: Shop, wanted: str, found: bool
+) -> None:
+    asked = "Where is my parcel? It's <b>late</b>, jane@shop.example wrote of order_id:17. 包裹在哪里"
+    shop.call(session, asked, answer_preview='{"intent":"billing"}')
+    shop.call(session, "something else")
+    session.commit()
+    assert await texts(api, shop.path, q=wanted) == ([asked] if found else [])
+
+
+async def test_rare_words_and_failures_are_found_by_their_indexes(session: Session, shop: Shop) -> None:
+    call = shop.call(session, "common words")
+    session.flush()
+    columns = {column.key: getattr(call, column.key) for column in Call.__table__.columns}
+    copy_rows(session, Call, [columns | {"id": new_id()} for _ in range(3000)])
+    shop.call(session, "a rare parcel", status=500)
+    session.commit()
+    with session_scope() as db:
+        db.execute(text("ANALYZE call"))
+        for wanted, index in (
+            (CallFilter(text="parc"), "words"),
+            (CallFilter(status="error"), "failed"),
+            (CallFilter(status="500"), "failed"),
+            (CallFilter(served_by="student"), "elsewhere"),
+        ):
+            query = select(Call.id).where(*conditions(shop.project.id, wanted)).order_by(Call.id.desc()).limit(50)
+            shown = query.compile(db.get_bind(), compile_kwargs={"literal_binds": True})
+            plan = db.connection().exec_driver_sql(f"EXPLAIN {shown}").scalars().all()
+            assert f"ix_call_{index}" in parents(db, plan), plan
+
+
+def parents(session: Session, plan: Sequence[str]) -> set[str]:
+    """The call table's indexes whose partitions a plan names."""
+    rows = session.execute(text("SELECT inhrelid::regclass::text, inhparent::regclass::text FROM pg_inherits"))
+    return {parent for child, parent in rows if any(f" {child} " in f"{line} " for line in plan)}
 
 
 async def test_one_call_with_its_bodies(api: httpx.AsyncClient, session: Session, shop: Shop) -> None:

@@ -207,7 +207,7 @@ function Filters({
   return (
     <div className={css.filters}>
       <SearchBox
-        label="Search messages and answers"
+        label="Search how messages and answers begin"
         value={search.get("q") ?? ""}
         onChange={(text) => change("q", text)}
       />

@@ -1,0 +1,1 @@
+"""Finding things among a million captured calls."""
