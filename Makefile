@@ -1,6 +1,6 @@
 # `make help` lists the targets. Every target sets up what it needs first; what is up to date takes no time.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run test bench-gateway bench-capture lint format web clean
+.PHONY: help setup demo run test bench-gateway bench-capture bench-data lint format web clean
 SHELL := /bin/bash
 BIN := .venv/bin
 NODE := $(CURDIR)/.venv/node
@@ -26,6 +26,9 @@ bench-gateway: setup ## measure the relay beside other gateways (needs wrk and n
 
 bench-capture: setup ## kill processes under load and count what is lost; measure storing
 	@exec $(BIN)/python -m bench.capture
+
+bench-data: setup ## measure the call list among a million calls (BENCH_CALLS)
+	@exec $(BIN)/python -m bench.data
 
 lint: setup ## check style, types and layers
 	$(BIN)/ruff check .
