@@ -25,9 +25,9 @@ from uuid import UUID
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from sqlalchemy import text
 
 from bench.data.calls import WORDS, synthetic, world
+from bench.data.repository import analysed_bytes
 from bench.gateway.peers import ROOT
 from gateway.admin.repository.calls import CallFilter, page
 from gateway.capture.repository import ensure_partitions
@@ -79,14 +79,7 @@ def _measured(console: Console) -> tuple[dict[str, float], dict[str, list[float]
         with session_scope() as session:
             copy_rows(session, Call, batch)
         spent += time.perf_counter() - began
-    with session_scope() as session:
-        session.execute(text("ANALYZE"))
-        sizes = session.execute(
-            text(
-                "SELECT sum(pg_table_size(relid)), sum(pg_indexes_size(relid))"
-                " FROM pg_partition_tree('call') WHERE isleaf"
-            )
-        ).one()
+    table_bytes, index_bytes = analysed_bytes()
     found = asyncio.run(_asked(project_id, task_ids))
     listed = [value for name, values in found.items() if not name.startswith("text") for value in values]
     searched = [value for name, values in found.items() if name.startswith("text") for value in values]
@@ -95,8 +88,8 @@ def _measured(console: Console) -> tuple[dict[str, float], dict[str, list[float]
         "call_list_median_ms": median(listed),
         "text_search_p95_ms": _spread(searched)[1],
         "insert_calls_s": CALLS / spent,
-        "bytes_a_call": float(sizes[0]) / CALLS,
-        "index_bytes_a_call": float(sizes[1]) / CALLS,
+        "bytes_a_call": table_bytes / CALLS,
+        "index_bytes_a_call": index_bytes / CALLS,
     }
     return result, found
 
