@@ -303,7 +303,7 @@ def test_the_writer_leaves_a_note_for_status_pages(spool: Spool, rows: Rows, tmp
 
 
 def test_storing_makes_way_for_calls_until_it_is_behind() -> None:
-    assert rest_s(0.2, lag_s=0.1) == pytest.approx(0.6)
+    assert rest_s(0.2, lag_s=0.1) == pytest.approx(1.8)
     assert rest_s(0.2, lag_s=MOST_LAG_S) == 0
 
 
