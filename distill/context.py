@@ -44,13 +44,15 @@ class Saved:
 
 @dataclass(frozen=True)
 class StepResult:
-    """What a finished step leaves: its numbers, the samples behind them, and whether it is the phase's best so far."""
+    """What a finished step leaves: its numbers, the samples and sequences behind them, and whether it is the phase's
+    best so far."""
 
     metrics: dict[str, float]
     seconds: float
     rollouts: Sequence[progress.RolloutRecord] = ()
     validation: dict[str, float] | None = None
     best: bool = False
+    sequences: Sequence[progress.SequenceRecord] = ()
 
 
 class RunContext:
@@ -128,6 +130,7 @@ class RunContext:
                 metrics=result.metrics,
                 seconds=result.seconds,
                 rollouts=result.rollouts,
+                sequences=result.sequences,
             )
             if result.best:
                 path = str(folder.relative_to(settings().runs_dir))

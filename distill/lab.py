@@ -9,6 +9,7 @@ import json
 import math
 import shutil
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from uuid import UUID
 
@@ -75,6 +76,16 @@ class Lab:
     def train_rows(self) -> Sequence[DatasetRow]:
         """What may be learned from."""
         return self._train
+
+    @cached_property
+    def practice_rows(self) -> Sequence[DatasetRow]:
+        """Prompts of the train split without an answer to learn from, as far as they fit the model and the sampler."""
+        found = []
+        for row in self._rows(datasets.practice_rows) if self._ctx.config.grpo_unlabelled else []:
+            with suppress(RenderError):
+                if len(self.renderer.prompt(row.messages, row.tools)) + self.max_new_tokens <= self.context_length:
+                    found.append(row)
+        return found
 
     def validation_rows(self) -> Sequence[DatasetRow]:
         """What checkpoints of a phase are chosen on: the same rows each time."""

@@ -36,7 +36,8 @@ class GrpoConfig:
     ever gives turn up more often. `right_at` is the reward from which a completion counts as right for the curriculum.
     Groups below `min_agreement` between shuffles are dropped, others weigh by it. Adam's first steps are as long as
     their rate whatever the gradient; `warmup_steps` keeps them from undoing the warm start. While fewer than
-    `prompts_per_step` groups can be trained on, a step asks for others, at most `refill` of them.
+    `prompts_per_step` groups can be trained on, a step asks for others, at most `refill` of them. Prompts of
+    several tasks are interleaved by `task_weights` (a task that is not named weighs 1).
     """
 
     weights_dir: Path
@@ -52,12 +53,13 @@ class GrpoConfig:
     right_at: float = 0.999
     min_agreement: float = 0.0
     seed: int = 0
+    task_weights: Mapping[str, float] = field(default_factory=dict)
     watch: WatchSpec = field(default_factory=WatchSpec)
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutReport:
-    """One completion (or the anchor) with its scores, for people to read."""
+    """One completion (or the anchor) with its scores, for people to read; `datum` is what was trained of it."""
 
     completion: str
     tokens: int
@@ -66,6 +68,7 @@ class RolloutReport:
     advantage: float | None
     criteria: dict[str, float]
     reason: str
+    datum: Datum | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,7 @@ class _Group:
     texts: list[str]
     verdict: GroupVerdict | None = None
     advantages: list[float] | None = None
+    data: list[Datum | None] = field(default_factory=list)
     dropped: str | None = None
 
 
@@ -125,7 +129,10 @@ class Grpo:
         self.trainer, self.sampler, self.judge, self.renderer = trainer, sampler, judge, renderer
         self.config = config
         self.watch = Watch(config.watch)
-        self.curriculum = Curriculum([prompt.key for prompt in prompts], config.group_size, config.seed, expected)
+        tasks = {prompt.key: prompt.task for prompt in prompts}
+        self.curriculum = Curriculum(
+            [prompt.key for prompt in prompts], config.group_size, config.seed, expected, tasks, config.task_weights
+        )
         self._prompts = {prompt.key: prompt for prompt in prompts}
         self._rendered: dict[str, list[int]] = {}
         self._loss = replace(config.loss, temperature=config.temperature)
@@ -235,21 +242,23 @@ class Grpo:
             for group, scaled in zip(kept, scale_batch([g.advantages or [] for g in kept]), strict=True):
                 group.advantages = scaled
 
-    def _data(self, index: int, group: _Group) -> list[Datum]:
+    def _data(self, index: int, group: _Group) -> list[Datum | None]:
+        """One entry a sample; None for those that were cut off, which are not trained."""
         advantages = group.advantages or [0.0] * len(group.samples)
         return [
-            self.renderer.rollout(group.tokens, sample, advantage, index)
+            self.renderer.rollout(group.tokens, sample, advantage, index) if sample.finish_reason == "stop" else None
             for sample, advantage in zip(group.samples, advantages, strict=True)
-            if sample.finish_reason == "stop"
         ]
 
     def _train(self, groups: Sequence[_Group]) -> tuple[StepStats | None, float]:
-        sampled = [self._data(index, group) for index, group in enumerate(groups)]
-        data = [datum for group, own in zip(groups, sampled, strict=True) if group.advantages for datum in own]
+        for index, group in enumerate(groups):
+            group.data = self._data(index, group)
+        sampled = [datum for group in groups for datum in group.data if datum is not None]
+        data = [datum for group in groups if group.advantages for datum in group.data if datum is not None]
         if not data:
             return None, 0.0
         # Divided by all that was sampled: where few groups have something to teach, the step is a small one.
-        divisor = denominator(self._loss, [datum for own in sampled for datum in own])
+        divisor = denominator(self._loss, sampled)
         self.trainer.discard()  # what a step that failed half-way may have left
         stats = self.trainer.forward_backward(data, replace(self._loss, denominator=divisor))
         return stats, self.trainer.optim_step(warmed_up(self.config.lr, self.trainer.steps, self.config.warmup_steps))
@@ -313,9 +322,12 @@ def _report(group: _Group) -> GroupReport:
     verdict, count = group.verdict, len(group.texts)
     scores: Sequence[CandidateVerdict | None] = verdict.candidates if verdict else [None] * count
     advantages: Sequence[float | None] = group.advantages or [None] * count
+    trained: Sequence[Datum | None] = group.data if group.advantages else [None] * count
     rollouts = tuple(
-        _rollout_report(text, score, len(sample.tokens), sample.finish_reason, advantage)
-        for text, sample, score, advantage in zip(group.texts, group.samples, scores, advantages, strict=True)
+        replace(_rollout_report(text, score, len(sample.tokens), sample.finish_reason, advantage), datum=datum)
+        for text, sample, score, advantage, datum in zip(
+            group.texts, group.samples, scores, advantages, trained, strict=True
+        )
     )
     anchor = None
     if group.prompt.anchor is not None:

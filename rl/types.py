@@ -120,10 +120,14 @@ class Drift:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One thing to practise on: what the app asked (`messages`), and the teacher's captured answer, if there is one."""
+    """One thing to practise on: what the app asked (`messages`), and the teacher's captured answer, if there is one.
+
+    `task` tells the jobs of a run apart that teaches several at once.
+    """
 
     key: str
     messages: Sequence[dict[str, object]]
     anchor: str | None = None
     tools: Sequence[dict[str, object]] | None = None
     tags: dict[str, str] = field(default_factory=dict)
+    task: str = ""

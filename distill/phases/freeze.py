@@ -51,7 +51,9 @@ def run(ctx: RunContext, lab: Lab) -> None:
     version = ctx.commit(write)
     kept = ", ".join(f"{version.counts[split]} {split}" for split in ("train", "validation", "test"))
     out = ", ".join(f"{version.counts[why]} {why}" for why in ("duplicates", "untrainable", "forbidden", "student"))
-    ctx.event("dataset", f"Dataset version {version.version}: {kept} examples; left out: {out}.")
+    unlabelled = version.counts.get("practice", 0)
+    more = f"; {unlabelled} further prompts to practise on" if unlabelled else ""
+    ctx.event("dataset", f"Dataset version {version.version}: {kept} examples{more}; left out: {out}.")
     if native_precision() == "float32":
         ctx.event("precision", "This CPU has no bf16 instructions: the run computes in float32, which takes longer.")
 

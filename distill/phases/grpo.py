@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from uuid import UUID
 
+from distill import inspection
 from distill.answers import references
 from distill.context import RunContext, StepResult
 from distill.judging import validate
@@ -51,7 +52,12 @@ def run(ctx: RunContext, lab: Lab) -> None:
             better = found > best
             best = max(best, found)
         result = StepResult(
-            metrics, time.monotonic() - began, rollouts=_records(report.groups), validation=validation, best=better
+            metrics,
+            time.monotonic() - began,
+            rollouts=_records(report.groups),
+            validation=validation,
+            best=better,
+            sequences=inspection.rollouts(lab.renderer, report.groups),
         )
         ctx.finish_step("grpo", step, result, trainer.save, {"best": best, "loop": grpo.state_dict()})
         for alarm in report.alarms:
@@ -65,6 +71,7 @@ def _loop(ctx: RunContext, lab: Lab, trainer: Trainer) -> Grpo:
         Prompt(str(row.id), row.messages, anchor=text, tools=row.tools)
         for row, text in zip(rows, expected, strict=True)
     ]
+    prompts += [Prompt(str(row.id), row.messages, tools=row.tools) for row in lab.practice_rows]
     shape = GrpoConfig(
         weights_dir=lab.weights_dir,
         prompts_per_step=config.grpo_prompts,

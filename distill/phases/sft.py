@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from typing import Literal
 
+from distill import inspection
 from distill.answers import agreement, answer, references
 from distill.batches import batch_of
 from distill.context import RunContext, StepResult
 from distill.lab import Lab
+from gateway.models import DatasetRow
+from gateway.runs.progress import SequenceRecord
+from rl.trainer import Trainer
 from rl.trainer.rates import decayed, warmed_up
-from rl.types import LossSpec
+from rl.types import Datum, LossSpec
 
 WARMUP_STEPS = 5
 DECAY_STEPS = 30
@@ -47,6 +52,8 @@ def run(ctx: RunContext, lab: Lab, phase: Literal["sft", "sft_all"]) -> None:
     for step in range(saved.step + 1, planned + 1):
         began = time.monotonic()
         places = batch_of(str(config.seed), step, len(data), config.sft_batch)
+        looked_at = step % config.sft_validate_every == 0 or step == planned
+        seen = _seen(lab, trainer, rows, data, places) if looked_at or step == 1 else []
         stats = trainer.forward_backward([data[place] for place in places], LossSpec("cross_entropy"))
         for place, logprob in zip(places, stats.sequence_logprobs, strict=True):
             probability[str(rows[place].id)] = round(math.exp(logprob), 4)
@@ -61,7 +68,7 @@ def run(ctx: RunContext, lab: Lab, phase: Literal["sft", "sft_all"]) -> None:
             "plain_tokens": float(stats.plain_tokens),
         }
         validation, better = None, False
-        if step % config.sft_validate_every == 0 or step == planned:
+        if looked_at:
             lab.show(trainer)
             agreed = agreement(answer(lab, shown).texts, expected)
             better = agreed > best
@@ -69,13 +76,22 @@ def run(ctx: RunContext, lab: Lab, phase: Literal["sft", "sft_all"]) -> None:
             best, stale = max(best, agreed), 0 if better or phase == "sft" else stale + 1
             validation = {"agreement": agreed, "n": float(len(shown))}
             metrics["validation_agreement"] = agreed
-        result = StepResult(metrics, time.monotonic() - began, validation=validation, best=better)
+        result = StepResult(metrics, time.monotonic() - began, validation=validation, best=better, sequences=seen)
         ctx.finish_step(phase, step, result, trainer.save, {"best": best, "stale": stale, "probability": probability})
         if stale >= config.sft_patience:
             ctx.event("plateau", f"Agreement on validation stopped at {best:.1%} by step {step}: {phase} ends.")
             return
     if phase == "sft_all":
         ctx.event("no_plateau", f"{phase} ends at its {planned} steps before a plateau: `sft_all_steps` allows more.")
+
+
+def _seen(
+    lab: Lab, trainer: Trainer, rows: Sequence[DatasetRow], data: Sequence[Datum], places: Sequence[int]
+) -> list[SequenceRecord]:
+    """The step's first examples for people to look at, before the step changes what the model thinks of them."""
+    first = places[: inspection.SUPERVISED]
+    logprobs = trainer.logprobs([data[place] for place in first])
+    return inspection.supervised(lab.renderer, [(rows[place].id, data[place]) for place in first], logprobs)
 
 
 def _take_over_warm_start(ctx: RunContext, planned: int) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli import keys, running
+from gateway.cli import keys, running, runs
 from gateway.core.errors import StepdownError
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ app.command()(running.status)
 app.command()(running.down)
 app.command()(running.serve)
 app.add_typer(keys.app, name="keys")
+app.add_typer(runs.app, name="run")
 
 _db = typer.Typer(help="The database.", no_args_is_help=True)
 app.add_typer(_db, name="db")

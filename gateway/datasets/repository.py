@@ -48,9 +48,9 @@ def add_rows(session: Session, rows: Sequence[DatasetRow]) -> None:
     session.flush()
 
 
-def rows(session: Session, version_id: UUID, split: Literal["train", "validation"]) -> Sequence[DatasetRow]:
+def rows(session: Session, version_id: UUID, split: Literal["train", "validation", "practice"]) -> Sequence[DatasetRow]:
     """The rows of a split in their order. The test split is not to be had here."""
-    if split not in ("train", "validation"):
+    if split not in ("train", "validation", "practice"):
         raise ValueError(f"split {split!r}: the test split opens through open_test alone")
     return _rows(session, version_id, split)
 

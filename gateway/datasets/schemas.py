@@ -22,6 +22,10 @@ class DatasetRules(BaseModel):
     test: float
 
 
+PRACTICE = "practice"
+"""The side of prompts of the train split whose calls have no answer to learn from: a judge needs none."""
+
+
 @dataclass(frozen=True)
 class Minimums:
     """Fewest distinct examples of each split that are worth a run."""
@@ -33,7 +37,7 @@ class Minimums:
 
 @dataclass(frozen=True)
 class Example:
-    """One row: what the app sent, what the teacher answered, and where it came from (law 5)."""
+    """One row: what the app sent, what the teacher answered ({}: nothing to learn from), and its origin (law 5)."""
 
     input_hash: bytes
     call_id: UUID

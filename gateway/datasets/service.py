@@ -1,13 +1,15 @@
 """Owns freezing calls into an immutable dataset version, and reading it back. Must not commit.
 
 A call becomes an example if it was answered whole by an upstream whose terms allow training (law 5). Answers of a
-student never do: it would learn its own mistakes.
+student never do: it would learn its own mistakes. Prompts of the train split that have no such answer are kept beside,
+to be practised on: nothing but what the app itself sent.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 from uuid import UUID
 
@@ -19,11 +21,11 @@ from gateway.core.errors import StepdownError, not_found
 from gateway.core.jsontext import storable
 from gateway.core.messages import plain
 from gateway.datasets import repository
-from gateway.datasets.schemas import SPLITS, DatasetRules, Example, Minimums, Split
+from gateway.datasets.schemas import PRACTICE, SPLITS, DatasetRules, Example, Minimums
 from gateway.datasets.splits import content_hash, split_of
 from gateway.models import Call, Dataset, DatasetRow, DatasetVersion, Task, Upstream
 
-Row = tuple[Split, Example]
+Row = tuple[str, Example]
 
 
 def freeze(session: Session, task: Task, rules: DatasetRules, minimums: Minimums) -> DatasetVersion:
@@ -38,9 +40,10 @@ def freeze(session: Session, task: Task, rules: DatasetRules, minimums: Minimums
         repository.add(session, dataset)
     rules = DatasetRules.model_validate(dataset.rules)
     known = repository.upstreams(session, task.project_id)
-    examples, counts, refused = _examples(session, task, known)
+    examples, prompts, counts, refused = _examples(session, task, known)
     rows: list[Row] = [(split_of(example.input_hash, rules), example) for example in examples]
-    counts.update(dict.fromkeys(SPLITS, 0) | Counter(split for split, _ in rows))
+    rows += [(PRACTICE, prompt) for prompt in prompts if split_of(prompt.input_hash, rules) == "train"]
+    counts.update(dict.fromkeys((*SPLITS, PRACTICE), 0) | Counter(split for split, _ in rows))
     _require(task, counts, minimums, [known[upstream] for upstream in sorted(refused)])
     latest, digest = repository.latest_version(session, dataset.id), content_hash(rows)
     if latest is not None and latest.content_hash == digest:
@@ -68,6 +71,11 @@ def validation_rows(session: Session, project_id: UUID, version_id: UUID) -> Seq
     return _readable(session, project_id, version_id, "validation")
 
 
+def practice_rows(session: Session, project_id: UUID, version_id: UUID) -> Sequence[DatasetRow]:
+    """Prompts to practise on that have no answer to learn from (`target` is {}), in order."""
+    return _readable(session, project_id, version_id, "practice")
+
+
 def open_test(session: Session, project_id: UUID, version_id: UUID) -> Sequence[DatasetRow]:
     """The test rows, in order. Counted: each opening wears the evidence out a little."""
     get_version(session, project_id, version_id)
@@ -83,7 +91,7 @@ def get_version(session: Session, project_id: UUID, version_id: UUID) -> Dataset
 
 
 def _readable(
-    session: Session, project_id: UUID, version_id: UUID, split: Literal["train", "validation"]
+    session: Session, project_id: UUID, version_id: UUID, split: Literal["train", "validation", "practice"]
 ) -> Sequence[DatasetRow]:
     get_version(session, project_id, version_id)
     return repository.rows(session, version_id, split)
@@ -91,9 +99,11 @@ def _readable(
 
 def _examples(
     session: Session, task: Task, known: Mapping[UUID, Upstream]
-) -> tuple[list[Example], Counter[str], set[UUID]]:
-    """Distinct examples in the order of their first call, what was left out, and whose permission was missing."""
+) -> tuple[list[Example], list[Example], Counter[str], set[UUID]]:
+    """Distinct examples in the order of their first call, prompts that have no answer to learn from, what was left out,
+    and whose permission was missing."""
     found: dict[bytes, Example] = {}
+    prompts: dict[bytes, Example] = {}
     counts: Counter[str] = Counter(calls=0, duplicates=0, untrainable=0, forbidden=0, student=0)
     refused: set[UUID] = set()
     for call in repository.calls_of_task(session, task.project_id, task.id):
@@ -101,14 +111,17 @@ def _examples(
         reason = _left_out(call, known)
         if reason is None and call.input_hash in found:
             reason = "duplicates"
-        example = _example(session, call) if reason is None else None
+        asked = None if reason == "duplicates" else _asked(session, call)
+        example = _example(session, call, asked) if asked and reason is None else None
         if example is None:
+            if asked is not None and reason != "duplicates":
+                prompts.setdefault(asked.input_hash, asked)
             counts[reason or "untrainable"] += 1
             if reason == "forbidden" and call.upstream_id is not None:
                 refused.add(call.upstream_id)
         else:
             found[example.input_hash] = example
-    return list(found.values()), counts, refused
+    return list(found.values()), [prompts[key] for key in prompts if key not in found], counts, refused
 
 
 def _left_out(call: Call, known: Mapping[UUID, Upstream]) -> str | None:
@@ -121,20 +134,25 @@ def _left_out(call: Call, known: Mapping[UUID, Upstream]) -> str | None:
     return None if upstream is not None and upstream.train_on_output == "allowed" else "forbidden"
 
 
-def _example(session: Session, call: Call) -> Example | None:
-    """The call as an example; None where its bodies were not kept or hold more than text and tool calls."""
-    given, response = load_request(session, call), load_response(session, call)
-    if not given or not response or call.input_hash is None:
+def _example(session: Session, call: Call, asked: Example) -> Example | None:
+    """The call as an example; None where its answer was not kept or holds more than text and tool calls."""
+    response = load_response(session, call)
+    choices = dialect_of(call.endpoint).whole(response).choices if response else []
+    target = _plain(choices[0].get("message")) if len(choices) == 1 else None
+    if target is None or not (target.get("content") or target.get("tool_calls")):
         return None
-    dialect = dialect_of(call.endpoint)
-    request, choices = dialect.as_chat(given), dialect.whole(response).choices
-    answer = choices[0].get("message") if len(choices) == 1 else None
+    return replace(asked, target=target)
+
+
+def _asked(session: Session, call: Call) -> Example | None:
+    """The call's prompt; None where it was not kept or holds more than text and tool calls."""
+    given = load_request(session, call) if call.input_hash is not None else None
+    if not given or call.input_hash is None:
+        return None
+    request = dialect_of(call.endpoint).as_chat(given)
     messages = [_plain(message) for message in request.get("messages") or []]
-    target = _plain(answer)
-    if not messages or target is None or not (target.get("content") or target.get("tool_calls")):
-        return None
     told = [message for message in messages if message is not None]
-    if len(told) < len(messages):
+    if not told or len(told) < len(messages):
         return None
     return Example(
         input_hash=call.input_hash,
@@ -142,7 +160,7 @@ def _example(session: Session, call: Call) -> Example | None:
         upstream_id=call.upstream_id,
         messages=told,
         tools=storable(request.get("tools") or None),
-        target=target,
+        target={},
         response_format=request.get("response_format"),
         fingerprint=call.fingerprint,
     )
@@ -167,7 +185,7 @@ def _shape(examples: Sequence[Example]) -> dict[str, Any]:
     }
 
 
-def _row(version: DatasetVersion, position: int, split: Split, example: Example) -> DatasetRow:
+def _row(version: DatasetVersion, position: int, split: str, example: Example) -> DatasetRow:
     return DatasetRow(
         project_id=version.project_id,
         version_id=version.id,

@@ -20,7 +20,7 @@ def split_of(input_hash: bytes, rules: DatasetRules) -> Split:
     return "validation" if place < rules.test + rules.validation else "train"
 
 
-def content_hash(rows: Iterable[tuple[Split, Example]]) -> bytes:
+def content_hash(rows: Iterable[tuple[str, Example]]) -> bytes:
     """SHA-256 over the ordered rows: split, input, target and provenance."""
     digest = hashlib.sha256()
     for split, example in rows:

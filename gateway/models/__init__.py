@@ -7,7 +7,7 @@ from gateway.models.datasets import Dataset, DatasetRow, DatasetVersion
 from gateway.models.evaluations import Evaluation, EvaluationOutput
 from gateway.models.money import LedgerEntry, Price
 from gateway.models.routing import Deployment, Route, RouteFallback, RouteRevision, Student, Upstream
-from gateway.models.runs import Checkpoint, Rollout, Run, RunEvent, RunStep
+from gateway.models.runs import Checkpoint, Rollout, Run, RunEvent, RunStep, TrainedSequence
 from gateway.models.tasks import Rubric, Task
 
 __all__ = [
@@ -37,5 +37,6 @@ __all__ = [
     "SpoolCursor",
     "Student",
     "Task",
+    "TrainedSequence",
     "Upstream",
 ]

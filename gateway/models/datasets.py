@@ -35,7 +35,7 @@ class DatasetVersion(Base):
     dataset_id: Mapped[uuid.UUID] = mapped_column(ForeignKey("dataset.id", ondelete="CASCADE"))
     version: Mapped[int]
     content_hash: Mapped[bytes]
-    counts: Mapped[dict[str, Any]]  # {train, validation, test, duplicates, untrainable, forbidden}
+    counts: Mapped[dict[str, Any]]  # {train, validation, test, practice, duplicates, untrainable, forbidden}
     rules: Mapped[dict[str, Any]]
     test_openings: Mapped[int] = mapped_column(default=0)
     created_at: Mapped[CreatedAt]
@@ -54,10 +54,10 @@ class DatasetRow(Base):
     project_id: Mapped[ProjectId]
     version_id: Mapped[uuid.UUID] = mapped_column(ForeignKey("dataset_version.id", ondelete="CASCADE"))
     position: Mapped[int]
-    split: Mapped[str]  # train | validation | test
+    split: Mapped[str]  # train | validation | test | practice
     input_hash: Mapped[bytes]
     call_id: Mapped[uuid.UUID]
     upstream_id: Mapped[uuid.UUID | None]  # whose output the target is
     messages: Mapped[list[Any]]
     tools: Mapped[list[Any] | None]
-    target: Mapped[dict[str, Any]]  # the assistant message
+    target: Mapped[dict[str, Any]]  # the assistant message; {} of practice

@@ -1,4 +1,4 @@
-"""Tables of training: runs with their lease, steps, rollouts, checkpoints, events."""
+"""Tables of training: runs with their lease, steps, rollouts, sequences, checkpoints, events."""
 
 from __future__ import annotations
 
@@ -78,6 +78,24 @@ class Rollout(Base):
     criteria: Mapped[dict[str, Any]]
     reason: Mapped[str | None]
     kept: Mapped[bool]
+
+
+class TrainedSequence(Base):
+    """A sequence that a step learned from, token by token; of each phase a few steps' are kept."""
+
+    __tablename__ = "trained_sequence"
+
+    run_id: Mapped[uuid.UUID] = mapped_column(ForeignKey("run.id", ondelete="CASCADE"), primary_key=True)
+    phase: Mapped[str] = mapped_column(primary_key=True)
+    step: Mapped[int] = mapped_column(primary_key=True)
+    index: Mapped[int] = mapped_column(primary_key=True)
+    project_id: Mapped[ProjectId]
+    row_id: Mapped[uuid.UUID]  # the dataset row whose prompt it begins with
+    group: Mapped[int | None]  # of GRPO
+    reward: Mapped[float | None]
+    advantage: Mapped[float | None]
+    left_out: Mapped[int]  # tokens before the first that is kept
+    tokens: Mapped[list[Any]]  # [id, text, trained, special, log-prob or null] each
 
 
 class Checkpoint(Base):

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from gateway.core.clock import now
 from gateway.core.jsontext import storable
-from gateway.models import Checkpoint, Rollout, Run, RunEvent, RunStep
+from gateway.models import Checkpoint, Rollout, Run, RunEvent, RunStep, TrainedSequence
 from gateway.runs.repository import progress as repository
 from gateway.runs.schemas import PHASES, Phase
 
@@ -37,6 +37,24 @@ class RolloutRecord:
     kept: bool = False
 
 
+@dataclass(frozen=True)
+class SequenceRecord:
+    """One sequence that a step learned from. `tokens`: [id, text, trained, special, log-prob or None] each, in order,
+    after the first `left_out`."""
+
+    index: int
+    row_id: UUID
+    tokens: Sequence[Sequence[Any]]
+    left_out: int = 0
+    group: int | None = None
+    reward: float | None = None
+    advantage: float | None = None
+
+
+SEQUENCE_STEPS = 10
+"""Steps of a phase whose sequences are kept: the first, and the latest."""
+
+
 def finish_step(
     session: Session,
     run: Run,
@@ -46,8 +64,9 @@ def finish_step(
     metrics: Mapping[str, float | None],
     seconds: float,
     rollouts: Sequence[RolloutRecord] = (),
+    sequences: Sequence[SequenceRecord] = (),
 ) -> None:
-    """Writes a finished step with its rollouts, and forgives earlier failures.
+    """Writes a finished step with its rollouts and the sequences that are to be seen, and forgives earlier failures.
 
     Writing it again under the same epoch changes nothing: a commit whose answer was lost may be repeated.
     """
@@ -70,6 +89,13 @@ def finish_step(
     )
     records = [Rollout(run_id=run.id, project_id=run.project_id, step=step, **storable(vars(r))) for r in rollouts]
     repository.add(session, *records)
+    if sequences:
+        kept = [
+            TrainedSequence(run_id=run.id, project_id=run.project_id, phase=phase, step=step, **storable(vars(r)))
+            for r in sequences
+        ]
+        repository.add(session, *kept)
+        repository.forget_sequences(session, run.id, phase, SEQUENCE_STEPS)
     run.attempts, run.error = 0, None
 
 

@@ -86,6 +86,10 @@ class RunConfig(Strict):
         ge=0,
         description="Most further prompts of a step, asked while fewer than `grpo_prompts` groups differ in reward.",
     )
+    grpo_unlabelled: bool = Field(
+        default=True,
+        description="Practise also on captured prompts without an answer to learn from: the judge needs none.",
+    )
     grpo_temperature: float = Field(
         default=1.2,
         gt=0,

@@ -17,6 +17,7 @@ from gateway.core.settings import settings
 from gateway.evaluations.service import gate
 from gateway.models import (
     Checkpoint,
+    DatasetRow,
     DatasetVersion,
     Evaluation,
     EvaluationOutput,
@@ -26,9 +27,12 @@ from gateway.models import (
     Run,
     RunEvent,
     RunStep,
+    Task,
+    TrainedSequence,
 )
 from gateway.runs import lease
 from gateway.students.service import release
+from tests import seeded
 from tests.distill.conftest import CONFIG, Judge, row
 
 
@@ -54,6 +58,9 @@ def test_every_phase_leaves_what_it_promises(run_id: UUID, judge: Judge, monkeyp
     with session_scope() as session:
         run = session.get_one(Run, run_id)
         run.config = run.config | {"sft_all_steps": 9}
+        task = session.get_one(Task, run.task_id)
+        for number in range(1000, 1200):  # calls of which the answer was cut: prompts without an answer
+            seeded.call(session, task, None, f"ticket {number}", "a", system="a or b?", complete=False, trainable=False)
     assert trained(run_id, monkeypatch) == 0
     with session_scope() as session:
         run = session.get_one(Run, run_id)
@@ -65,6 +72,9 @@ def test_every_phase_leaves_what_it_promises(run_id: UUID, judge: Judge, monkeyp
         assert numbers["grpo"] == list(range(1, 5))
         assert numbers["evaluate"] == [1, 2, 3, 4]
         _check_rollouts(session.scalars(select(Rollout)).all())
+        splits = select(DatasetRow.split).where(DatasetRow.id.in_(select(Rollout.row_id))).distinct()
+        assert set(session.scalars(splits)) == {"train", "practice"}, "validation and test are never practised on"
+        _check_sequences(session.scalars(select(TrainedSequence)).all())
         version = session.get_one(DatasetVersion, run.dataset_version_id)
         assert version.test_openings == 1
         assert session.scalars(select(Rubric)).one().criteria[0]["name"] == "label_right"
@@ -161,12 +171,31 @@ def _impatient_client() -> property:
 def _check_rollouts(rollouts: list[Rollout]) -> None:
     for step in range(1, CONFIG["grpo_steps"] + 1):
         group = [r for r in rollouts if r.step == step and r.group == 0]
-        assert sorted(r.index for r in group) == [-1, 0, 1, 2, 3]
-        anchor = next(r for r in group if r.index == -1)
-        assert anchor.completion in ("a", "b")
-        assert anchor.reward == 1.0
-        assert anchor.advantage is None
+        assert sorted(r.index for r in group if r.index >= 0) == [0, 1, 2, 3]
         assert all(r.reward is not None for r in group)
+    anchors = [r for r in rollouts if r.index == -1]
+    assert anchors
+    assert all((r.completion in ("a", "b"), r.reward, r.advantage) == (True, 1.0, None) for r in anchors)
+
+
+def _check_sequences(sequences: list[TrainedSequence]) -> None:
+    """The tokens that were trained are there to look at: the answer and its end, and nothing of the prompt."""
+    by_phase: dict[str, set[int]] = {}
+    for sequence in sequences:
+        by_phase.setdefault(sequence.phase, set()).add(sequence.step)
+        trained = [text for _, text, is_trained, _, _ in sequence.tokens if is_trained]
+        context = "".join(text for _, text, is_trained, _, _ in sequence.tokens if not is_trained)
+        assert context.startswith("<|system|>a or b?<|end|><|user|>ticket ")
+        assert context.endswith("<|assistant|>")
+        assert all((logprob is not None) == is_trained for _, _, is_trained, _, logprob in sequence.tokens)
+        if sequence.phase == "grpo":
+            assert sequence.reward is not None
+            assert sequence.advantage
+        else:
+            assert trained in (["a", "<|end|>"], ["b", "<|end|>"])
+            assert [special for *_, special, _ in sequence.tokens[-2:]] == [False, True]
+    assert by_phase["sft"] == {1, 3, 6}
+    assert by_phase["sft_all"] >= {9}
 
 
 def _check_money(entries: list[LedgerEntry], run: Run, judge: Judge) -> None:

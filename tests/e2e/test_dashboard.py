@@ -155,8 +155,32 @@ def test_a_user_finds_their_way(served: Served, tmp_path: Path) -> None:
             script.kill()
             script.wait()
         shutil.rmtree(browser_home, ignore_errors=True)
-    assert sum(line.startswith("ok ") for line in said) == 17, "".join(said)
+    assert sum(line.startswith("ok ") for line in said) == 18, "".join(said)
     assert {line.split()[1] for line in said if line.startswith("want ")} == set(acts)
+
+
+def _inspect(served: Served, *arguments: str) -> subprocess.CompletedProcess[str]:
+    own = {"STEPDOWN_URL": served.url, "STEPDOWN_ADMIN_TOKEN": served.token}
+    command = [sys.executable, "-m", "gateway.cli", "run", "inspect", *arguments]
+    return subprocess.run(command, env=os.environ | own, capture_output=True, text=True, check=False, timeout=WAIT_S)
+
+
+def test_the_command_line_shows_the_trained_tokens(served: Served) -> None:
+    run = str(served.world.finished_run)
+    shown = _inspect(served, run, "--logprobs")
+    assert shown.returncode == 0, shown.stderr
+    assert "grpo step 30" in shown.stdout
+    assert "group 3 · reward +0.950 · advantage +0.350" in shown.stdout
+    answer = shown.stdout.partition("\u27e6")[2].partition("\u27e7")[0]
+    assert answer.startswith('{"category"')
+    assert answer.endswith("<|im_end|>")
+    assert "-0.0200" in shown.stdout
+    assert "\x1b[" not in shown.stdout, "a file gets no colours"
+    assert "sft step 1\n" in _inspect(served, run, "--phase", "sft", "--step", "1").stdout
+    wrong = {("zzz",): "no run begins with 'zzz'", (run, "--step", "7"): "kept: sft: 1, 40; grpo: 1, 30"}
+    for arguments, said in wrong.items():
+        refused = _inspect(served, *arguments)
+        assert (refused.returncode, said in refused.stderr) == (1, True), refused.stderr
 
 
 def test_another_sites_page_can_do_nothing(served: Served) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import uuid
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -26,6 +27,7 @@ from gateway.models import (
     RunStep,
     Student,
     Task,
+    TrainedSequence,
     Upstream,
 )
 from tests import seeded
@@ -60,6 +62,8 @@ def finished_run(session: Session, task: Task, judge: Upstream, dice: random.Ran
     at = _steps(session, run, "grpo", 30, at, dice)
     _steps(session, run, "sft_all", 160, at, dice)
     _rollouts(session, run, rows, range(26, 31), dice)
+    for phase, step in (("sft", 1), ("sft", 40), ("grpo", 1), ("grpo", 30)):
+        _sequences(session, run, phase, step, rows[step])
     _events(
         session, run, began, ("queued", "phase", "dataset", "phase", "phase", "restart", "phase", "phase", "succeeded")
     )
@@ -78,6 +82,7 @@ def running_run(session: Session, task: Task, judge: Upstream, dice: random.Rand
     at = _steps(session, run, "sft", 40, began, dice)
     _steps(session, run, "grpo", 12, at, dice)
     _rollouts(session, run, rows, range(9, 13), dice)
+    _sequences(session, run, "grpo", 12, rows[5])
     _events(session, run, began, ("queued", "phase", "dataset", "phase", "phase"))
     return run.id
 
@@ -190,6 +195,30 @@ MESSAGES = {
     "restart": "Going on in phase grpo, attempt 2.",
     "succeeded": "The run has finished.",
 }
+
+
+def _sequences(session: Session, run: Run, phase: str, step: int, row: DatasetRow) -> None:
+    """Two sequences of a step, cut at spaces."""
+    answer = row.target["content"]
+    texts = [(f"<|im_start|>{m['role']}\n", m["content"], "<|im_end|>") for m in row.messages]
+    context = [(piece, i != 1) for parts in texts for i, part in enumerate(parts) for piece in _pieces(part)]
+    context.append(("<|im_start|>assistant\n", True))
+    trained = [(piece, False) for piece in _pieces(answer)] + [("<|im_end|>", True)]
+    for index in range(2):
+        tokens = [[n, text, False, special, None] for n, (text, special) in enumerate(context)]
+        tokens += [[500 + n, text, True, special, -0.02 * n] for n, (text, special) in enumerate(trained)]
+        grpo = phase == "grpo"
+        session.add(
+            TrainedSequence(
+                run_id=run.id, project_id=run.project_id, phase=phase, step=step, index=index, row_id=row.id,
+                group=3 if grpo else None, reward=(0.95, 0.25)[index] if grpo else None, left_out=0,
+                advantage=(0.35, -0.35)[index] if grpo else None, tokens=tokens,
+            )
+        )  # fmt: skip
+
+
+def _pieces(text: str) -> list[str]:
+    return re.findall(r"\s?\S+|\s+", text) if "<|" not in text else [text]
 
 
 def _events(session: Session, run: Run, at: datetime, kinds: tuple[str, ...]) -> None:

@@ -9,7 +9,6 @@ from statistics import fmean
 import pytest
 import torch
 
-from rl.curriculum import Curriculum
 from rl.grpo import Grpo, GrpoConfig, NoVerdictError, StepReport
 from rl.judge.base import CandidateVerdict, GroupVerdict, Judge, JudgeGroup
 from rl.render import Renderer
@@ -142,6 +141,18 @@ def test_a_higher_temperature_is_sampled_and_trained_alike(tiny_dir: Path, tmp_p
     assert loop.step(0).metrics["mismatch_kl"] < 1e-5
 
 
+def test_what_was_trained_of_a_rollout_is_in_the_report(tiny_dir: Path, tmp_path: Path) -> None:
+    loop, judge = build(tiny_dir, tmp_path)
+    everything_counts(loop)
+    judge.content = {"p2"}
+    for group in loop.step(0).groups:
+        for rollout in group.rollouts:
+            assert (rollout.datum is not None) == group.kept
+            if rollout.datum is not None:
+                assert rollout.datum.advantage == rollout.advantage
+                assert sum(weight > 0 for weight in rollout.datum.weights) == rollout.tokens
+
+
 def test_truncated_rollouts_enter_the_mean_but_not_the_loss(tiny_dir: Path, tmp_path: Path) -> None:
     loop, _ = build(tiny_dir, tmp_path, max_tokens=1)
     report = loop.step(0)
@@ -198,61 +209,6 @@ def test_other_losses_step_too(tiny_dir: Path, tmp_path: Path, name: str) -> Non
     loop, _ = build(tiny_dir, tmp_path, loss=LossSpec(name), scale="group_std")  # type: ignore[arg-type]
     everything_counts(loop)
     assert loop.step(0).metrics["grad_norm"] > 0
-
-
-def test_the_curriculum_prefers_what_is_rarely_right() -> None:
-    keys = [f"k{i}" for i in range(30)]
-    curriculum = Curriculum(keys, group_size=8, seed=1)
-    for key in keys[:10]:
-        curriculum.record(key, right=8, of=8, step=0)
-    for key in keys[10:20]:
-        curriculum.record(key, right=2, of=8, step=0)
-    for key in keys[20:]:
-        curriculum.record(key, right=0, of=8, step=0)
-    chosen = [key for step in range(10, 30) for key in curriculum.choose(8, step)]
-    always, rarely, never = (sum(key in part for key in chosen) for part in (keys[:10], keys[10:20], keys[20:]))
-    assert rarely > 2 * always
-    assert never > 0
-    rates = [curriculum.pass_rate(key) or 0 for key in ("k0", "k10", "k20")]
-    assert rates == sorted(rates, reverse=True)
-
-
-def test_the_curriculum_begins_where_the_warm_start_was_unsure() -> None:
-    keys = [f"k{i}" for i in range(40)]
-    sure, unsure = set(keys[:20]), set(keys[20:])
-    known = dict.fromkeys(sure, 0.995) | dict.fromkeys(unsure, 0.5) | {"elsewhere": 0.5}
-    chosen = [key for step in range(20) for key in Curriculum(keys, 8, seed=step, expected=known).choose(8, 0)]
-    assert sum(key in unsure for key in chosen) > 2 * sum(key in sure for key in chosen)
-    assert sum(key in sure for key in chosen) > 0
-    blank = [key for step in range(20) for key in Curriculum(keys, 8, seed=step).choose(8, 0)]
-    assert sum(key in unsure for key in blank) < 2 * sum(key in sure for key in blank)
-
-
-def test_the_curriculum_keeps_an_eye_on_what_is_known() -> None:
-    """However sure it is that most prompts are always right, it looks at some: other prompts may have cost them."""
-    keys = [f"k{i}" for i in range(400)]
-    known = dict.fromkeys(keys, 1.0) | dict.fromkeys(keys[:100], 0.3)
-    curriculum = Curriculum(keys, group_size=8, seed=3, expected=known)
-    for key in keys[100:]:
-        curriculum.record(key, 800, 800, -4)
-    chosen = [curriculum.choose(16, step) for step in range(20)]
-    sure = [sum(key in keys[100:] for key in step) for step in chosen]
-    assert all(len(set(step)) == 16 for step in chosen)
-    assert min(sure) >= 2
-    assert 90 <= sum(sure) <= 150  # three quarters of the eight of each step
-
-
-def test_the_curriculum_rests_prompts_and_resumes() -> None:
-    keys = [f"k{i}" for i in range(20)]
-    curriculum = Curriculum(keys, group_size=8)
-    first = curriculum.choose(8, 0)
-    for key in first:
-        curriculum.record(key, 4, 8, 0)
-    second = curriculum.choose(8, 1)
-    assert not set(first) & set(second)
-    other = Curriculum(keys, group_size=8)
-    other.load_state_dict(json.loads(json.dumps(curriculum.state_dict())))
-    assert other.choose(8, 1) == second
 
 
 def test_the_watch_raises_alarms_against_the_runs_own_beginning() -> None:

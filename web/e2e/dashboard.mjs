@@ -82,6 +82,18 @@ try {
   await page.getByText("teacher", { exact: true }).waitFor();
   done("rollouts show with the anchor marked");
 
+  await page.getByRole("tab", { name: "Tokens" }).click();
+  const answer = page.locator("ins").first();
+  await answer.getByText("<|im_end|>").waitFor();
+  assert.match(await answer.innerText(), /^{"category"/);
+  const style = await answer
+    .locator("span")
+    .first()
+    .evaluate((node) => getComputedStyle(node).textDecorationLine);
+  assert.equal(style, "underline", "colour alone tells nothing to some");
+  assert.equal(await answer.locator("span").nth(1).getAttribute("title"), "id 501, log-prob -0.02");
+  done("the trained tokens are marked");
+
   await go("Runs");
   await page
     .getByRole("row", { name: /succeeded/ })

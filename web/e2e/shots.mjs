@@ -50,6 +50,7 @@ for (const colorScheme of ["light", "dark"]) {
     ["run-running", links[0]],
     ["run-finished", `${links[1]}?tab=curves`],
     ["run-rollouts", `${links[1]}?tab=rollouts`],
+    ["run-tokens", `${links[1]}?tab=tokens`],
     ["run-evaluation", `${links[1]}?tab=evaluation`],
     ["run-events", `${links[1]}?tab=events`],
     ["run-configuration", `${links[1]}?tab=configuration`],

@@ -1,4 +1,4 @@
-"""Owns queries on runs, their steps, rollouts and events."""
+"""Owns queries on runs, their steps, rollouts, sequences and events."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from uuid import UUID
 from sqlalchemy import Float, Row, and_, cast, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gateway.admin.schemas.runs import GroupOut, RolloutOut
+from gateway.admin.schemas.runs import GroupOut, RolloutOut, SequenceOut, TokenOut, TokenSteps
 from gateway.models import (
     DatasetRow,
     DatasetVersion,
@@ -22,8 +22,10 @@ from gateway.models import (
     RunEvent,
     RunStep,
     Task,
+    TrainedSequence,
     Upstream,
 )
+from gateway.runs.schemas import PHASES
 
 
 @dataclass(frozen=True)
@@ -156,6 +158,34 @@ def _group(rows: list[Row[Rollout, list[Any]]]) -> GroupOut:
 def _rollout(row: Rollout) -> RolloutOut:
     fields = {name: getattr(row, name) for name in RolloutOut.model_fields if name != "anchor"}
     return RolloutOut(**fields, anchor=row.index < 0)
+
+
+async def token_steps(db: AsyncSession, project_id: UUID, run_id: UUID) -> list[TokenSteps]:
+    """The steps of each phase whose sequences are kept."""
+    mine = (TrainedSequence.project_id == project_id, TrainedSequence.run_id == run_id)
+    query = select(TrainedSequence.phase, TrainedSequence.step).where(*mine).distinct()
+    steps: dict[str, list[int]] = defaultdict(list)
+    for phase, step in (await db.execute(query.order_by(TrainedSequence.step))).all():
+        steps[phase].append(step)
+    return [TokenSteps(phase=phase, steps=steps[phase]) for phase in PHASES if phase in steps]
+
+
+async def sequences(db: AsyncSession, project_id: UUID, run_id: UUID, phase: str, step: int) -> list[SequenceOut]:
+    """What a step learned from, as far as it was kept."""
+    query = select(TrainedSequence).where(
+        TrainedSequence.project_id == project_id,
+        TrainedSequence.run_id == run_id,
+        TrainedSequence.phase == phase,
+        TrainedSequence.step == step,
+    )
+    rows = (await db.scalars(query.order_by(TrainedSequence.index))).all()
+    return [_sequence(row) for row in rows]
+
+
+def _sequence(row: TrainedSequence) -> SequenceOut:
+    fields = {name: getattr(row, name) for name in SequenceOut.model_fields if name != "tokens"}
+    names = tuple(TokenOut.model_fields)
+    return SequenceOut(**fields, tokens=[TokenOut(**dict(zip(names, token, strict=True))) for token in row.tokens])
 
 
 async def events(db: AsyncSession, project_id: UUID, run_id: UUID) -> Sequence[RunEvent]:

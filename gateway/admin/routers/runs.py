@@ -14,7 +14,7 @@ from gateway.admin.repository.runs import RunView
 from gateway.admin.routers.evaluations import evaluation_out
 from gateway.admin.schemas.common import Named
 from gateway.admin.schemas.evaluations import EvaluationOut
-from gateway.admin.schemas.runs import EventOut, RunDetail, RunRow, StepOut, StepRollouts
+from gateway.admin.schemas.runs import EventOut, RunDetail, RunRow, StepOut, StepRollouts, StepTokens
 from gateway.admin.timeline import timeline
 from gateway.core.errors import StepdownError, not_found
 from gateway.models import Run
@@ -121,6 +121,26 @@ async def list_rollouts(
     shown = step if step is not None else (steps[-1] if steps else None)
     groups = await repository.rollouts(db, project_id, run_id, shown) if shown is not None else []
     return StepRollouts(step=shown, steps=steps, groups=groups)
+
+
+@router.get("/{run_id}/tokens")
+async def list_tokens(
+    project_id: ProjectId,
+    run_id: UUID,
+    db: Database,
+    phase: Annotated[str | None, Query(max_length=20, description="Unset: the latest.")] = None,
+    step: Annotated[int | None, Query(description="Unset: the phase's latest.")] = None,
+) -> StepTokens:
+    """A few sequences that a step learned from, token by token, with what was trained of them."""
+    await _found(db, project_id, run_id)
+    phases = await repository.token_steps(db, project_id, run_id)
+    chosen = phase or (phases[-1].phase if phases else None)
+    steps = next((known.steps for known in phases if known.phase == chosen), [])
+    shown = step if step is not None else (steps[-1] if steps else None)
+    if chosen is None or shown is None:
+        return StepTokens(phases=phases, phase=chosen, step=shown, sequences=[])
+    sequences = await repository.sequences(db, project_id, run_id, chosen, shown)
+    return StepTokens(phases=phases, phase=chosen, step=shown, sequences=sequences)
 
 
 @router.get("/{run_id}/events")

@@ -96,6 +96,38 @@ class StepRollouts(Shape):
     groups: list[GroupOut]
 
 
+class TokenOut(Shape):
+    id: int
+    text: str = Field(description="What it adds to the text; a special token's name.")
+    trained: bool
+    special: bool = Field(description="Marks turns, and is part of no text.")
+    logprob: float | None = Field(description="In nats: of a rollout its sampler's, of an example the model's before.")
+
+
+class SequenceOut(Shape):
+    """One sequence that a step learned from. `left_out` tokens before the first are not shown."""
+
+    index: int
+    row_id: UUID
+    group: int | None
+    reward: float | None
+    advantage: float | None
+    left_out: int
+    tokens: list[TokenOut]
+
+
+class TokenSteps(Shape):
+    phase: str
+    steps: list[int]
+
+
+class StepTokens(Shape):
+    phases: list[TokenSteps] = Field(description="Where there is something to look at, in the order of the phases.")
+    phase: str | None = Field(description="What is shown: as asked, else the latest; null: there is nothing.")
+    step: int | None
+    sequences: list[SequenceOut]
+
+
 class EventOut(Shape):
     id: UUID
     kind: str

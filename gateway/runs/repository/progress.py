@@ -1,4 +1,4 @@
-"""SQL of a run's progress: steps, rollouts, checkpoints, events."""
+"""SQL of a run's progress: steps, rollouts, sequences, checkpoints, events."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from uuid import UUID
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 
-from gateway.models import Checkpoint, LedgerEntry, Rollout, Run, RunEvent, RunStep
+from gateway.models import Checkpoint, LedgerEntry, Rollout, Run, RunEvent, RunStep, TrainedSequence
 
 
-def add(session: Session, *rows: RunStep | Rollout | Checkpoint | RunEvent) -> None:
+def add(session: Session, *rows: RunStep | Rollout | Checkpoint | RunEvent | TrainedSequence) -> None:
     """Inserts rows now, so that a doubled step fails here and not at the commit."""
     session.add_all(rows)
     session.flush()
@@ -44,6 +44,15 @@ def checkpoint(session: Session, run_id: UUID, phase: str) -> Checkpoint | None:
 def forget_checkpoints(session: Session, run_id: UUID, phase: str) -> None:
     """Removes a phase's checkpoint rows: a better one takes their place."""
     session.execute(delete(Checkpoint).where(Checkpoint.run_id == run_id, Checkpoint.phase == phase))
+
+
+def forget_sequences(session: Session, run_id: UUID, phase: str, steps: int) -> None:
+    """Removes a phase's sequences but those of its first step and of the latest, `steps` in all."""
+    mine = (TrainedSequence.run_id == run_id, TrainedSequence.phase == phase)
+    known = session.scalars(select(TrainedSequence.step).where(*mine).distinct().order_by(TrainedSequence.step)).all()
+    gone = known[1 : 1 + len(known) - steps] if len(known) > steps else []
+    if gone:
+        session.execute(delete(TrainedSequence).where(*mine, TrainedSequence.step.in_(gone)))
 
 
 def judge_spend(session: Session, run_id: UUID) -> tuple[Decimal, int]:

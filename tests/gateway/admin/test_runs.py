@@ -95,6 +95,23 @@ async def test_rollouts_of_the_latest_step_with_the_anchor_marked(api: httpx.Asy
     assert earlier["step"] == 27
 
 
+async def test_the_tokens_of_the_latest_step_or_the_one_asked_for(api: httpx.AsyncClient, world: World) -> None:
+    path = path_of(world, world.finished_run) + "/tokens"
+    found = (await api.get(path)).json()
+    assert (found["phase"], found["step"]) == ("grpo", 30)
+    assert found["phases"] == [{"phase": "sft", "steps": [1, 40]}, {"phase": "grpo", "steps": [1, 30]}]
+    best, worst = found["sequences"]
+    assert (best["group"], best["reward"], best["advantage"], worst["advantage"]) == (3, 0.95, 0.35, -0.35)
+    first, *_, last = best["tokens"]
+    assert first == {"id": 0, "text": "<|im_start|>system\n", "trained": False, "special": True, "logprob": None}
+    assert (last["text"], last["trained"], last["special"]) == ("<|im_end|>", True, True)
+    sft = (await api.get(path, params={"phase": "sft", "step": 1})).json()
+    assert (sft["step"], len(sft["sequences"]), sft["sequences"][0]["reward"]) == (1, 2, None)
+    assert (await api.get(path, params={"phase": "sft", "step": 7})).json()["sequences"] == []
+    stranger = path.replace(str(world.project.id), "00000000-0000-0000-0000-000000000000")
+    assert (await api.get(stranger)).status_code == 404
+
+
 async def test_evidence_with_the_gates_word(api: httpx.AsyncClient, world: World) -> None:
     found = (await api.get(path_of(world, world.finished_run) + "/evaluation")).json()
     assert (found["passed"], found["winner"], found["gate"]["outcome"]) == (True, "grpo", "passed")

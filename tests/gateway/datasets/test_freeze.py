@@ -107,8 +107,31 @@ def test_what_must_not_be_learned_is_left_out_and_counted() -> None:
     version = freeze(task)
     told = {key: version.counts[key] for key in ("forbidden", "untrainable", "student", "calls")}
     assert told == {"forbidden": 6, "untrainable": 3, "student": 1, "calls": 70}
-    texts = {row.messages[-1]["content"] for row in rows(version)}
+    texts = {row.messages[-1]["content"] for row in rows(version) if row.split != "practice"}
     assert texts == {f"ticket {n}" for n in range(60)}
+
+
+def test_prompts_without_an_answer_to_learn_from_are_kept_to_practise_on() -> None:
+    """Without the answer, and only on the side of training: validation and test stay unseen."""
+    owner, teacher, task = scene(40)
+    with session_scope() as session:
+        strict = seeded.upstream(session, owner, "strict", train_on_output="forbidden")
+        for n in range(40, 100):
+            seeded.call(session, task, strict, f"ticket {n}", "secret")
+            seeded.call(session, task, teacher, f"ticket {n}", "{", trainable=False, complete=False)
+        seeded.call(session, task, teacher, "ticket 3", "mine", served_by="student")
+    version = freeze(task)
+    practice = [row for row in rows(version) if row.split == "practice"]
+    texts = {row.messages[-1]["content"] for row in practice}
+    assert len(texts) == len(practice) == version.counts["practice"]
+    assert 20 < len(practice) < 45
+    assert texts < {f"ticket {n}" for n in range(40, 100)}, "what has an answer is an example"
+    assert {split_of(row.input_hash, RULES) for row in practice} == {"train"}
+    assert all(row.target == {} for row in practice)
+    with session_scope() as session:
+        found = service.practice_rows(session, owner.id, version.id)
+        assert [row.id for row in found] == [row.id for row in practice]
+        assert not {row.id for row in practice} & {row.id for row in service.train_rows(session, owner.id, version.id)}
 
 
 def test_too_little_is_refused_with_what_is_missing() -> None:

@@ -110,6 +110,18 @@ export function of(project_id: string) {
         refetchInterval: active && step === undefined ? SLOW : false,
         placeholderData: (before) => before,
       }),
+    tokens: (run_id: string, phase: string | undefined, step: number | undefined, active: boolean) =>
+      queryOptions({
+        queryKey: [project_id, "runs", run_id, "tokens", phase ?? "latest", step ?? "latest"],
+        queryFn: () =>
+          ok(
+            api.GET("/api/projects/{project_id}/runs/{run_id}/tokens", {
+              params: { path: { ...path, run_id }, query: { phase, step } },
+            }),
+          ),
+        refetchInterval: active && step === undefined ? SLOW : false,
+        placeholderData: (before) => before,
+      }),
     events: (run_id: string, active: boolean) =>
       queryOptions({
         queryKey: [project_id, "runs", run_id, "events"],

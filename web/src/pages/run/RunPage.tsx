@@ -14,6 +14,7 @@ import { EvaluationTab } from "./EvaluationTab";
 import { Events } from "./Events";
 import { PhaseBars } from "./PhaseBars";
 import { Rollouts } from "./Rollouts";
+import { Tokens } from "./Tokens";
 
 type Run = Schemas["RunDetail"];
 
@@ -52,6 +53,7 @@ export function RunPage() {
         tabs={[
           { id: "curves", label: "Curves", content: () => <Curves run={run} /> },
           { id: "rollouts", label: "Rollouts", content: () => <Rollouts run={run} /> },
+          { id: "tokens", label: "Tokens", content: () => <Tokens run={run} /> },
           { id: "evaluation", label: "Evaluation", content: () => <EvaluationTab run={run} /> },
           { id: "events", label: "Events", content: () => <Events run={run} /> },
           { id: "configuration", label: "Configuration", content: () => <Configuration run={run} /> },

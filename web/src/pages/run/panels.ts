@@ -51,6 +51,13 @@ export const PANELS: Panel[] = [
     ],
   },
   {
+    title: "Refilled",
+    note: "groups sampled in place of those without variance",
+    kind: "bars",
+    format: whole,
+    lines: [{ metric: "groups_refilled", name: "groups", color: "--c-3" }],
+  },
+  {
     title: "Length",
     note: "tokens per answer",
     range: [0, null],
