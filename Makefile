@@ -1,6 +1,6 @@
 # `make help` lists the targets. Every target sets up what it needs first; what is up to date takes no time.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run test bench-gateway bench-capture bench-data lint format web clean
+.PHONY: help setup demo run test bench-gateway bench-capture bench-data bench-train lint format web clean
 SHELL := /bin/bash
 BIN := .venv/bin
 NODE := $(CURDIR)/.venv/node
@@ -29,6 +29,9 @@ bench-capture: setup ## kill processes under load and count what is lost; measur
 
 bench-data: setup ## measure the call list among a million calls (BENCH_CALLS)
 	@exec $(BIN)/python -m bench.data
+
+bench-train: setup ## measure training beside TRL's (installs TRL into .bench; ARGS="sft task" chooses parts)
+	@bash bench/train/setup.sh && exec $(BIN)/python -m bench.train $(ARGS)
 
 lint: setup ## check style, types and layers
 	$(BIN)/ruff check .

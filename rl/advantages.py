@@ -12,8 +12,9 @@ _EPSILON = 1e-6
 
 
 def group_advantages(rewards: Sequence[float], scale: Scale = "mean") -> list[float]:
-    """r − mean(r) ("mean", and "batch_std" before `scale_batch`), that ÷ σ ("group_std": GRPO, Shao et al. 2024, §4.1),
-    or r_i − mean of the others ("rloo": Ahmadian et al. 2024, eq. 7)."""
+    """r − mean(r) ("mean", and "batch_std" before `scale_batch`): Dr. GRPO (arXiv:2503.20783), section 3.
+    That ÷ σ of the group ("group_std"): GRPO, DeepSeekMath (arXiv:2402.03300), section 4.1.2.
+    r_i − mean of the others ("rloo"): Ahmadian et al. 2024 (arXiv:2402.14740), section 2; it is "mean" · G/(G−1)."""
     centre = fmean(rewards)
     centred = [reward - centre for reward in rewards]
     if scale == "group_std":

@@ -1,9 +1,26 @@
 """Owns the losses: what each does with log-probs, and what it divides by. Knows no model and no packing.
 
 Every loss is a sum of terms over sequences, divided by a number known before the first micro-batch, so that splitting
-a step into micro-batches changes nothing. ρ = π_θ/π_old per token, A the sequence's advantage, w the truncated
-mismatch weight min(π_old/π_sampler, cap) without gradient (Yao et al. 2025). Where `old_logprobs` is missing the
-trainer has not moved since sampling, and π_old is π_θ without its gradient (ρ = 1).
+a step into micro-batches changes nothing. ρ = π_θ/π_old per token, A the sequence's advantage, N all trained tokens of
+the step, S its sequences, |o| a sequence's trained tokens. To be minimised:
+
+- `cispo`   Σ −sg[min(ρ, 5)]·A·log π_θ ÷ N. MiniMax-M1 (arXiv:2506.13585), eq. 4 and 5, without a lower bound as there;
+  the bound 5 is ScaleRL's (arXiv:2510.13786).
+- `dapo`    Σ −min(ρA, clip(ρ, 1−0.2, 1+0.28)A) ÷ N. DAPO (arXiv:2503.14476), eq. 8. The paper writes the sum over one
+  question's answers; over the step it is read as all tokens of all questions, as in its code.
+- `ppo`     the same with clip(ρ, 0.8, 1.2). PPO (arXiv:1707.06347), eq. 7, the mean over tokens.
+- `grpo`    Σ over sequences of (Σ −min(ρA, clip(ρ, 0.8, 1.2)A) ÷ |o|) ÷ S. DeepSeekMath (arXiv:2402.03300), eq. 3.
+- `dr_grpo` Σ −min(ρA, clip(ρ, 0.8, 1.2)A) ÷ (S · a constant length). Dr. GRPO (arXiv:2503.20783), section 3.
+- `gspo`    Σ over sequences of −min(sA, clip(s, 1−3e-4, 1+4e-4)A) ÷ S, s = exp(Σ log ρ ÷ |o|). GSPO (arXiv:2507.18071),
+  eq. 5 and 7, bounds of section 5.1.
+- `importance_sampling` Σ −sg[ρ]·A·log π_θ ÷ N: REINFORCE, corrected for the policy that sampled.
+- `cross_entropy` Σ −w·log π_θ ÷ Σ w.
+
+With `beta` each token's term gains β·(e^d − 1 − d), d = log π_ref − log π_θ: DeepSeekMath's eq. 4, the k3 estimator of
+Schulman (2020). Each policy term is multiplied by the truncated weight min(π_old/π_sampler, 2), without gradient, for
+what sampler and trainer compute differently (Yao et al. 2025, "Your efficient RL framework secretly brings you
+off-policy RL training"). Where `old_logprobs` is missing the trainer has not moved since sampling, and π_old is π_θ
+without its gradient (ρ = 1).
 """
 
 from collections.abc import Sequence
@@ -14,14 +31,14 @@ from torch import Tensor
 
 from rl.types import Datum, LossSpec
 
-# (clip_low, clip_high) of each paper, used where the spec leaves them None.
+# (clip_low, clip_high) where the spec leaves them None; cispo's is a bound on ρ itself, not on its distance from 1.
 _CLIPS = {
-    "cispo": (0.0, 5.0),  # MiniMax-M1, eq. 4: an upper bound on ρ, none below
-    "dapo": (0.2, 0.28),  # Yu et al. 2025, eq. 8
-    "ppo": (0.2, 0.2),  # Schulman et al. 2017, eq. 7
-    "grpo": (0.2, 0.2),  # Shao et al. 2024, eq. 3
-    "dr_grpo": (0.2, 0.2),  # Liu et al. 2025
-    "gspo": (3e-4, 4e-4),  # Zheng et al. 2025, eq. 5 and section 5.1
+    "cispo": (0.0, 5.0),
+    "dapo": (0.2, 0.28),
+    "ppo": (0.2, 0.2),
+    "grpo": (0.2, 0.2),
+    "dr_grpo": (0.2, 0.2),
+    "gspo": (3e-4, 4e-4),
     "importance_sampling": (0.0, 0.0),
     "cross_entropy": (0.0, 0.0),
 }

@@ -60,9 +60,9 @@ def test_import_contracts_hold() -> None:
     [
         ("litellm", ("gateway/providers/",)),
         ("openai", ("gateway/providers/", "demo/")),
-        ("torch", ("rl/", "distill/sft", "distill/serving", "distill/artifacts", "bench/train/theirs")),
-        ("transformers", ("rl/", "distill/sft", "distill/serving", "distill/artifacts", "bench/train/theirs")),
-        ("peft", ("rl/", "distill/sft", "distill/serving", "distill/artifacts", "bench/train/theirs")),
+        ("torch", ("rl/", "distill/sft", "distill/serving", "distill/artifacts", "bench/train/")),
+        ("transformers", ("rl/", "distill/sft", "distill/serving", "distill/artifacts", "bench/train/")),
+        ("peft", ("rl/", "distill/sft", "distill/serving", "distill/artifacts", "bench/train/")),
         ("vllm", ("rl/", "distill/sft", "distill/serving", "distill/artifacts")),
     ],
 )

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import random
 import time
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
+
+import torch
+from safetensors.torch import load_file
 
 from bench.train import wire
 from rl.advantages import group_advantages
@@ -34,6 +39,44 @@ class Ours:
             stats = self.trainer.forward_backward(data[start : start + BATCH], LossSpec("cross_entropy"))
             self.trainer.optim_step(RATE)
         return {"seconds": time.perf_counter() - began, "examples": len(data), "loss": stats.loss}
+
+    def parity_setup(self, folder: str, seed: int = 3) -> dict[str, Any]:
+        """Give the adapter something to say, and write beside it rollouts with log-probs of an older policy."""
+        torch.manual_seed(seed)
+        noise = {name: torch.randn_like(value) * 0.01 for name, value in self.trainer.adapter().items()}
+        self.trainer.set_adapter(noise)
+        self.trainer.save(Path(folder) / "adapter")
+        draw = random.Random(seed)
+        data = rollouts(self.work["parity"])
+        now, base = self.trainer.logprobs(data), self.trainer.logprobs(data, base=True)
+        self.parity_data = [
+            replace(datum, old_logprobs=[value + draw.uniform(-0.4, 0.4) if value else 0.0 for value in values])
+            for datum, values in zip(data, now, strict=True)
+        ]
+        rows = [asdict(datum) | {"reference": values} for datum, values in zip(self.parity_data, base, strict=True)]
+        (Path(folder) / "rollouts.json").write_text(json.dumps(rows))
+        return {}
+
+    def parity(self, spec: dict[str, Any], theirs: str, loss: float, sft: bool = False) -> dict[str, Any]:
+        """How far our loss and gradients are from theirs: absolute, and the gradients' gap over their length."""
+        rows = self.work["sft_shared"][:4]
+        data = [Datum(row["tokens"], row["weights"]) for row in rows] if sft else self.parity_data
+        stats = self.trainer.forward_backward(data, LossSpec(**spec))
+        found, gap, square, length = load_file(theirs), 0.0, 0.0, 0.0
+        for name, value in self.trainer.gradients().items():
+            difference = value - found.pop(name)
+            gap = max(gap, float(difference.abs().max()))
+            square += float(difference.square().sum())
+            length += float(value.square().sum())
+        self.trainer.discard()
+        if found:
+            raise LookupError(f"TRL has gradients that we have not: {sorted(found)[:3]}")
+        return {
+            "loss": stats.loss,
+            "loss_gap": abs(stats.loss - loss),
+            "gradient_gap": gap,
+            "gradient_relative": (square / length) ** 0.5,
+        }
 
     def grpo(self, name: str) -> dict[str, Any]:
         """One step over all groups."""
@@ -65,7 +108,7 @@ def rollouts(groups: list[dict[str, Any]]) -> list[Datum]:
 def load(setup: dict[str, Any]) -> dict[str, Any]:
     """Load the model; what can be asked."""
     ours = Ours(setup)
-    return {"sft": ours.sft, "grpo": ours.grpo}
+    return {"sft": ours.sft, "grpo": ours.grpo, "parity_setup": ours.parity_setup, "parity": ours.parity}
 
 
 if __name__ == "__main__":

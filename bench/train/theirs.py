@@ -19,7 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import torch
 import wire
 from datasets import Dataset
-from peft import LoraConfig
+from peft import LoraConfig, PeftModel
+from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
@@ -96,11 +97,6 @@ class Theirs:
     ) -> dict[str, Any]:
         """Every example once, in packed rows of at most `length` tokens; `rows` × `steps` rows to an optimizer step."""
         data = self.work[name]
-        labels = [
-            [token if weight else -100 for token, weight in zip(row["tokens"], row["weights"], strict=True)]
-            for row in data
-        ]
-        dataset = Dataset.from_dict({"input_ids": [row["tokens"] for row in data], "labels": labels})
         clock = Clock()
         trainer = SFTTrainer(
             model=self.model(dtype, attention),
@@ -108,7 +104,7 @@ class Theirs:
                 **self.common(**more), packing=True, max_length=length, per_device_train_batch_size=rows,
                 gradient_accumulation_steps=steps, num_train_epochs=1,
             ),
-            train_dataset=dataset,
+            train_dataset=sft_dataset(data),
             processing_class=self.tokenizer,
             peft_config=self.lora(),
             callbacks=[clock],
@@ -154,11 +150,75 @@ class Theirs:
         trainer.train()
         return {"seconds": (clock.seconds - trainer.not_update) / clock.steps, "steps": clock.steps}
 
+    def parity(self, folder: str, out: str, sft: bool = False, **settings: Any) -> dict[str, Any]:
+        """Loss and adapter gradients in float32 of one batch, with an adapter and rollouts that were made by ours."""
+        base = self.model("float32", "eager")
+        model = PeftModel.from_pretrained(base, Path(folder) / "adapter", is_trainable=True)
+        loss = self._sft_loss(model) if sft else self._grpo_loss(model, Path(folder), settings)
+        loss.backward()
+        grads = {name: value.grad for name, value in model.named_parameters() if value.grad is not None}
+        save_file(grads, out)
+        return {"loss": float(loss.detach())}
+
+    def _sft_loss(self, model: Any) -> Any:
+        rows = self.work["sft_shared"][:4]
+        args = SFTConfig(**self.common(bf16=False), packing=True, max_length=1024)
+        trainer = SFTTrainer(
+            model=model, args=args, train_dataset=sft_dataset(rows), processing_class=self.tokenizer
+        )  # fmt: skip
+        batch = trainer._prepare_inputs(next(iter(trainer.get_train_dataloader())))
+        return trainer.compute_loss(
+            trainer.model, batch, num_items_in_batch=int(sum(sum(row["weights"]) for row in rows))
+        )
+
+    def _grpo_loss(self, model: Any, folder: Path, settings: dict[str, Any]) -> Any:
+        rows = json.loads((folder / "rollouts.json").read_text())
+        args = GRPOConfig(
+            **self.common(bf16=False), num_generations=2, per_device_train_batch_size=len(rows), max_steps=1, **settings
+        )  # fmt: skip
+        trainer = GRPOTrainer(
+            model=model, reward_funcs=lambda **_: [], args=args, processing_class=self.tokenizer,
+            train_dataset=Dataset.from_dict({"prompt": ["0"]}),
+        )  # fmt: skip
+        trainer.current_gradient_accumulation_steps = 1
+        starts = [row["weights"].index(1.0) for row in rows]
+        ends = [len(row["tokens"]) - start for row, start in zip(rows, starts, strict=True)]
+
+        def padded(name: str, of: str) -> Any:
+            values = []
+            for row, start in zip(rows, starts, strict=True):
+                whole = [1] * len(row["tokens"]) if name == "mask" else row[name]
+                part = whole[:start] if of == "prompt" else whole[start:]
+                fill = [0] * (max(starts if of == "prompt" else ends) - len(part))
+                values.append(fill + part if of == "prompt" else part + fill)
+            return torch.tensor(values)
+
+        mask = padded("mask", "completion")
+        return trainer._compute_loss(
+            trainer.model,
+            {
+                "prompt_ids": padded("tokens", "prompt"), "prompt_mask": padded("mask", "prompt"),
+                "completion_ids": padded("tokens", "completion"), "completion_mask": mask,
+                "advantages": torch.tensor([row["advantage"] for row in rows]),
+                "old_per_token_logps": padded("old_logprobs", "completion"),
+                "ref_per_token_logps": padded("reference", "completion"),
+                "num_items_in_batch": mask.sum(),
+            },
+        )  # fmt: skip
+
+
+def sft_dataset(rows: list[dict[str, Any]]) -> Dataset:
+    """Tokens, and labels where a token is trained."""
+    labels = [
+        [token if weight else -100 for token, weight in zip(row["tokens"], row["weights"], strict=True)] for row in rows
+    ]
+    return Dataset.from_dict({"input_ids": [row["tokens"] for row in rows], "labels": labels})
+
 
 def load(setup: dict[str, Any]) -> dict[str, Any]:
     """Load the model; what can be asked."""
     theirs = Theirs(setup)
-    return {"sft": theirs.sft, "grpo": theirs.grpo}
+    return {"sft": theirs.sft, "grpo": theirs.grpo, "parity": theirs.parity}
 
 
 if __name__ == "__main__":

@@ -64,11 +64,13 @@ def make(renderer: Renderer, seed: int = 1) -> dict[str, Any]:
     """All the work, ready for JSON: sequences to imitate, and groups of rollouts with their rewards."""
     draw = random.Random(seed)
     return {
-        "sft_shared": [_example(renderer, draw, SYSTEM) for _ in range(64)],
-        "sft_distinct": [_example(renderer, draw, _shuffled(draw)) for _ in range(64)],
+        "tune_sft": [_example(renderer, draw, SYSTEM) for _ in range(9)],
+        "tune_grpo": [_group(renderer, draw, size=8)],
+        "sft_shared": [_example(renderer, draw, SYSTEM) for _ in range(32)],
+        "sft_distinct": [_example(renderer, draw, _shuffled(draw)) for _ in range(32)],
         "grpo_task": [_group(renderer, draw, size=8) for _ in range(16)],
-        "grpo_512": [_random_group(draw, prompt=512, size=8, completion=48) for _ in range(2)],
-        "grpo_128": [_random_group(draw, prompt=128, size=8, completion=128) for _ in range(2)],
+        "grpo_512": [_random_group(draw, prompt=512, size=8, completion=48)],
+        "grpo_128": [_random_group(draw, prompt=128, size=8, completion=128)],
         "parity": [_group(renderer, draw, size=4) for _ in range(2)],
     }
 

@@ -5,6 +5,7 @@ position, so it is computed beside the log-prob and kept in place of the logits 
 output matrix forward, one for the gradient, none repeated. Must not know what the log-probs are for.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -16,12 +17,19 @@ _CHUNK = 256
 class _TokenLogprobs(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, weight: Tensor, rows: Tensor, tokens: Tensor, temperature: float, learn: bool
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        narrow: Tensor,
+        rows: Tensor,
+        tokens: Tensor,
+        temperature: float,
+        learn: bool,
     ) -> Tensor:
-        """`hidden` [N, H], `weight` [V, H] fp32; for each pair the log-prob of `tokens` [P] at position `rows` [P]."""
+        """`hidden` [N, H], `weight` [V, H] fp32, `narrow` the same in the model's type; for each pair the log-prob of
+        `tokens` [P] at position `rows` [P]."""
         out = torch.empty(rows.numel(), dtype=torch.float32, device=hidden.device)
         mean_weight = torch.empty_like(hidden) if learn else hidden.new_empty(0)
-        narrow = weight.to(hidden.dtype) if learn and weight.dtype != hidden.dtype else weight
         for start in range(0, hidden.shape[0], _CHUNK):
             part = slice(start, start + _CHUNK)
             logits = (hidden[part].float() / temperature) @ weight.T
@@ -37,21 +45,32 @@ class _TokenLogprobs(torch.autograd.Function):
         return out
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None, None, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None, None, None, None]:
         mean_weight, weight, rows, tokens = ctx.saved_tensors
         grad = grads[0].unsqueeze(-1) / ctx.temperature
         total = torch.zeros(mean_weight.shape, dtype=torch.float32, device=grad.device)
         total.index_add_(0, rows, grad * (weight[tokens] - mean_weight[rows].float()))
-        return total.to(mean_weight.dtype), None, None, None, None, None
+        return total.to(mean_weight.dtype), None, None, None, None, None, None
 
 
-def token_logprobs(hidden: Tensor, weight: Tensor, rows: Tensor, tokens: Tensor, temperature: float = 1.0) -> Tensor:
-    """Log-probs [P], fp32 with gradient to `hidden` [N, H]; pair p asks for `tokens[p]` at position `rows[p]`.
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The output matrix [V, H], in fp32 for the log-probs and as the model holds it for their gradient."""
 
-    They are those of softmax(logits / temperature), the distribution that a sampler at this temperature draws from.
-    """
-    learn = torch.is_grad_enabled() and hidden.requires_grad
-    out: Tensor = _TokenLogprobs.apply(  # type: ignore[no-untyped-call]  # torch leaves it untyped
-        hidden, weight, rows, tokens, temperature, learn
-    )
-    return out
+    exact: Tensor
+    narrow: Tensor
+
+    @classmethod
+    def of(cls, weight: Tensor) -> "Head":
+        return cls(weight.float(), weight)
+
+    def logprobs(self, hidden: Tensor, rows: Tensor, tokens: Tensor, temperature: float = 1.0) -> Tensor:
+        """Log-probs [P], fp32 with gradient to `hidden` [N, H]; pair p asks for `tokens[p]` at position `rows[p]`.
+
+        They are those of softmax(logits / temperature), the distribution that a sampler at this temperature draws from.
+        """
+        learn = torch.is_grad_enabled() and hidden.requires_grad
+        out: Tensor = _TokenLogprobs.apply(  # type: ignore[no-untyped-call]  # torch leaves it untyped
+            hidden, self.exact, self.narrow, rows, tokens, temperature, learn
+        )
+        return out

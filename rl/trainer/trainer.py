@@ -21,9 +21,10 @@ from rl.precision import Precision, native_precision
 from rl.trainer import checkpoint
 from rl.trainer.attention import attention_tree
 from rl.trainer.drift import measure_drift
-from rl.trainer.head import token_logprobs
+from rl.trainer.head import Head
 from rl.trainer.lora import AdaptedLayers
 from rl.trainer.model import load_adapted
+from rl.trainer.norm import slim_norms
 from rl.types import Datum, Drift, LossSpec, StepStats
 
 
@@ -66,7 +67,8 @@ class Trainer:
         if spec.recompute:
             causal.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
         self._decoder = causal.get_decoder()
-        self._head: Tensor = causal.get_output_embeddings().weight.detach().float()
+        slim_norms(self._decoder)
+        self._head = Head.of(causal.get_output_embeddings().weight.detach())
         self._parameters = [parameter for parameter in self._model.parameters() if parameter.requires_grad]
         self._optimizer = torch.optim.AdamW(
             self._parameters, lr=0.0, betas=spec.betas, weight_decay=spec.weight_decay, foreach=True
@@ -76,7 +78,7 @@ class Trainer:
 
     @property
     def hidden_size(self) -> int:
-        return int(self._head.shape[1])
+        return int(self._head.exact.shape[1])
 
     def forward_backward(self, data: Sequence[Datum], loss: LossSpec) -> StepStats:
         """Add this batch's gradient. Raises MaskError before any work if the masks cannot be right."""
@@ -196,6 +198,11 @@ class Trainer:
         tensors: dict[str, Tensor] = get_peft_model_state_dict(self._model)
         return tensors
 
+    def gradients(self) -> dict[str, Tensor]:
+        """What `forward_backward` has added up since the last step, under the parameters' names (copies)."""
+        named = self._model.named_parameters()
+        return {name: value.grad.clone() for name, value in named if value.grad is not None}
+
     def set_adapter(self, adapter: dict[str, Tensor]) -> None:
         """Replace the adapter's tensors (optimizer untouched) and merge."""
         set_peft_model_state_dict(self._model, adapter)
@@ -223,7 +230,7 @@ class Trainer:
     def _pair_logprobs(self, batch: MicroBatch, temperature: float) -> Tensor:
         hidden = self._hidden(batch)[batch.nodes.to(self.device)]
         rows, tokens = batch.pair_rows.to(self.device), batch.pair_tokens.to(self.device)
-        return token_logprobs(hidden, self._head, rows, tokens, temperature)
+        return self._head.logprobs(hidden, rows, tokens, temperature)
 
     @torch.no_grad()
     def _frozen_logprobs(self, batch: MicroBatch, temperature: float, adapter: dict[str, Tensor] | None) -> Tensor:

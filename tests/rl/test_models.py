@@ -18,14 +18,16 @@ from transformers import (
     Qwen3Config,
     SmolLM3Config,
 )
+from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
 from rl.pack import pack
 from rl.trainer import Trainer, TrainerSpec, UnsupportedModelError
 from rl.trainer.attention import attention_tree
 from rl.trainer.blocked import blocked_tree
 from rl.trainer.flex import FlexTree, tree_mask
+from rl.trainer.norm import slim_norms
 from rl.types import Datum, LossSpec
-from tests.rl.test_pack import FP32, batch, gradients, trained
+from tests.rl.test_pack import FP32, batch, trained
 
 SHAPE = {
     "vocab_size": 262,
@@ -87,7 +89,7 @@ def test_tree_gradients_are_those_of_separate_rows(name: str, tmp_path: Path) ->
     stats = trainer.forward_backward(data, LossSpec("cross_entropy"))
     loss, wanted = separate_rows(trainer, tmp_path / "merged", data)
     assert stats.loss == pytest.approx(loss, abs=1e-4)
-    found = gradients(trainer)
+    found = trainer.gradients()
     assert found.keys() == wanted.keys()
     for key, value in found.items():
         torch.testing.assert_close(value, wanted[key], atol=1e-4, rtol=1e-3)
@@ -109,7 +111,7 @@ def test_layers_that_are_computed_again_give_the_same_gradients(name: str, tmp_p
 
         with torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor):
             trainer.forward_backward(batch(), LossSpec("cispo"))
-        results.append(gradients(trainer))
+        results.append(trainer.gradients())
         kept.append(stored)
     for key, value in results[0].items():
         torch.testing.assert_close(value, results[1][key], atol=1e-6, rtol=1e-5)
@@ -123,9 +125,36 @@ def test_a_bf16_base_has_fp32_adapters_and_nearly_the_gradients_of_fp32(tmp_path
         trainer.forward_backward(batch(), LossSpec("cross_entropy"))
     assert {layer.merged.dtype for layer in narrow.layers} == {torch.bfloat16}
     assert {value.dtype for value in narrow.adapter().values()} == {torch.float32}
-    wanted, found = (torch.cat([value.flatten() for value in gradients(one).values()]) for one in (exact, narrow))
+    wanted, found = (torch.cat([value.flatten() for value in one.gradients().values()]) for one in (exact, narrow))
     assert found.dtype == torch.float32
     assert float((found - wanted).norm() / wanted.norm()) < 0.05
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_norms_keep_their_input_alone_and_compute_what_they_did(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    norm = LlamaRMSNorm(24, eps=1e-5).to(dtype)
+    norm.weight.data.uniform_(0.5, 2).to(dtype)
+    norm.requires_grad_(False)
+    x = (torch.randn(7, 24) * 3).to(dtype).requires_grad_()
+    pull, kept = torch.randn(7, 24).to(dtype), []
+    wanted = norm(x)
+    (gradient,) = torch.autograd.grad((wanted * pull).sum(), x)
+    assert slim_norms(norm) == 1
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kept.append(tensor.shape) or tensor, lambda t: t):
+        found = norm(x)
+    assert torch.equal(found, wanted)
+    assert kept == [x.shape, norm.weight.shape, (7, 1)]
+    (ours,) = torch.autograd.grad((found * pull).sum(), x)
+    torch.testing.assert_close(ours, gradient, atol=1e-5 if dtype == torch.float32 else 2e-2, rtol=1e-2)
+
+
+def test_a_norm_that_computes_otherwise_is_left_alone() -> None:
+    class Shifted(LlamaRMSNorm):
+        def forward(self, hidden_states: Tensor) -> Tensor:
+            return super().forward(hidden_states) + hidden_states * 0.01
+
+    assert slim_norms(Shifted(8)) == 0
 
 
 def dense(positions: Tensor, end: Tensor, window: int | None) -> Tensor:

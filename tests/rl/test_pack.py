@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM
 from rl.losses import denominator
 from rl.pack import check_masks, pack
 from rl.trainer import Trainer, TrainerSpec
-from rl.trainer.head import token_logprobs
+from rl.trainer.head import Head
 from rl.types import Datum, LossName, LossSpec, MaskError
 
 FP32 = TrainerSpec(dtype="float32", micro_tokens=10_000, block=8, clip=1e9)
@@ -54,10 +54,6 @@ def trained(trainer: Trainer, seed: int = 3) -> Trainer:
     return trainer
 
 
-def gradients(trainer: Trainer) -> dict[str, torch.Tensor]:
-    return {name: p.grad.clone() for name, p in trainer._model.named_parameters() if p.grad is not None}
-
-
 @pytest.fixture(scope="module")
 def trainer(tiny_dir: Path) -> Trainer:
     return trained(Trainer(tiny_dir, FP32))
@@ -83,7 +79,7 @@ def test_gradients_at_another_temperature_are_autograds() -> None:
     torch.manual_seed(0)
     hidden, weight = torch.randn(4, 6, dtype=torch.float32, requires_grad=True), torch.randn(9, 6)
     rows, tokens, pull = torch.tensor([0, 0, 2, 3]), torch.tensor([1, 5, 8, 0]), torch.randn(4)
-    (token_logprobs(hidden, weight, rows, tokens, 1.7) * pull).sum().backward()
+    (Head.of(weight).logprobs(hidden, rows, tokens, 1.7) * pull).sum().backward()
     ours, hidden.grad = hidden.grad, None
     ((hidden @ weight.T / 1.7).log_softmax(-1)[rows, tokens] * pull).sum().backward()
     torch.testing.assert_close(ours, hidden.grad, atol=1e-5, rtol=1e-5)
@@ -103,14 +99,14 @@ def test_one_batch_of_sixteen_is_sixteen_of_one(
     data, spec = batch(groups=4, size=3), LossSpec(name, normalise=normalise, beta=0.1)
     assert len(data) == 16
     packed = trainer.forward_backward(data, spec)
-    together = gradients(trainer)
+    together = trainer.gradients()
     trainer.discard()
     assert packed.packed_tokens < 0.5 * packed.plain_tokens
     whole = replace(spec, denominator=denominator(spec, data))
     for cuts in (range(17), [0, 5, 6, 16]):
         parts = [data[start:stop] for start, stop in pairwise(cuts)]
         loss = sum(trainer.forward_backward(part, whole).loss for part in parts)
-        apart = gradients(trainer)
+        apart = trainer.gradients()
         trainer.discard()
         assert packed.loss == pytest.approx(loss, abs=1e-4)
         assert together.keys() == apart.keys()
@@ -125,7 +121,7 @@ def test_micro_batches_are_filled_by_tokens_and_change_nothing(tiny_dir: Path, n
     for micro_tokens in (10_000, 40):
         trainer = trained(Trainer(tiny_dir, TrainerSpec(dtype="float32", micro_tokens=micro_tokens, block=8)))
         stats = trainer.forward_backward(data, LossSpec(name))
-        results.append((stats, gradients(trainer)))
+        results.append((stats, trainer.gradients()))
     (one, whole), (many, parts) = results
     assert many.micro_batches > one.micro_batches == 1
     assert max(tree.size for tree in pack(data, 40)) <= 40
@@ -138,12 +134,12 @@ def test_gradients_are_those_of_pefts_own_forward(tiny_dir: Path) -> None:
     ours = trained(Trainer(tiny_dir, FP32))
     data = batch()
     ours.forward_backward(data, LossSpec("cross_entropy"))
-    merged_way = gradients(ours)
-    ours._optimizer.zero_grad()
+    merged_way = ours.gradients()
+    ours.discard()
     for layer in ours.layers:
         del layer.module.forward  # back to peft's class
     ours.forward_backward(data, LossSpec("cross_entropy"))
-    for key, value in gradients(ours).items():
+    for key, value in ours.gradients().items():
         torch.testing.assert_close(merged_way[key], value, atol=1e-4, rtol=1e-4)
 
 
