@@ -111,11 +111,13 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """How far training has moved the model: ‖ΔW‖/‖W‖, the share of tokens whose log-prob moved > 0.1, and KL (nats)."""
+    """How far training has moved the model: ‖ΔW‖/‖W‖, the share of tokens whose log-prob moved > 0.1, KL(then ‖ now) in
+    nats a place, and the nats a token by which what was likely then has become less likely."""
 
     weight_ratio: float
     moved_share: float
     kl: float
+    forgotten: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from uuid import UUID
 from distill import inspection
 from distill.answers import references
 from distill.context import RunContext, StepResult
+from distill.drifting import drift_metrics
 from distill.judging import validate
 from distill.lab import Lab
 from gateway.runs.progress import RolloutRecord
@@ -51,6 +52,8 @@ def run(ctx: RunContext, lab: Lab) -> None:
             found = [validation["judged"], validation["agreement"]]
             better = found > best
             best = max(best, found)
+        if step == config.grpo_steps:
+            metrics |= drift_metrics(lab, trainer, warm[1] if warm else None)
         result = StepResult(
             metrics,
             time.monotonic() - began,

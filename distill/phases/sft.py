@@ -15,6 +15,7 @@ from distill import inspection
 from distill.answers import agreement, answer, references
 from distill.batches import batch_of
 from distill.context import RunContext, StepResult
+from distill.drifting import drift_metrics
 from distill.lab import Lab
 from gateway.models import DatasetRow
 from gateway.runs.progress import SequenceRecord
@@ -76,6 +77,8 @@ def run(ctx: RunContext, lab: Lab, phase: Literal["sft", "sft_all"]) -> None:
             best, stale = max(best, agreed), 0 if better or phase == "sft" else stale + 1
             validation = {"agreement": agreed, "n": float(len(shown))}
             metrics["validation_agreement"] = agreed
+        if step == planned or stale >= config.sft_patience:
+            metrics |= drift_metrics(lab, trainer, None)
         result = StepResult(metrics, time.monotonic() - began, validation=validation, best=better, sequences=seen)
         ctx.finish_step(phase, step, result, trainer.save, {"best": best, "stale": stale, "probability": probability})
         if stale >= config.sft_patience:

@@ -74,6 +74,7 @@ def test_every_phase_leaves_what_it_promises(run_id: UUID, judge: Judge, monkeyp
         _check_rollouts(session.scalars(select(Rollout)).all())
         splits = select(DatasetRow.split).where(DatasetRow.id.in_(select(Rollout.row_id))).distinct()
         assert set(session.scalars(splits)) == {"train", "practice"}, "validation and test are never practised on"
+        _check_drift(session.scalars(select(RunStep).order_by(RunStep.step)).all())
         _check_sequences(session.scalars(select(TrainedSequence)).all())
         version = session.get_one(DatasetVersion, run.dataset_version_id)
         assert version.test_openings == 1
@@ -176,6 +177,20 @@ def _check_rollouts(rollouts: list[Rollout]) -> None:
     anchors = [r for r in rollouts if r.index == -1]
     assert anchors
     assert all((r.completion in ("a", "b"), r.reward, r.advantage) == (True, 1.0, None) for r in anchors)
+
+
+def _check_drift(steps: list[RunStep]) -> None:
+    """Each learning phase says at its end how far it went; what is forgotten is measured against the base model."""
+    told = {step.phase: (step.step, step.metrics) for step in steps if "drift_weights" in step.metrics}
+    last = {step.phase: step.step for step in steps}
+    assert {phase: step for phase, (step, _) in told.items()} == {
+        name: last[name] for name in ("sft", "grpo", "sft_all")
+    }
+    sft, grpo = told["sft"][1], told["grpo"][1]
+    assert sft["drift_kl"] == sft["forgotten_kl"] > 0
+    assert sft["drift_weights"] > 0
+    assert 0 < sft["drift_moved"] <= 1
+    assert grpo["drift_kl"] != grpo["forgotten_kl"], "one since the warm start, one since the base model"
 
 
 def _check_sequences(sequences: list[TrainedSequence]) -> None:

@@ -155,7 +155,7 @@ def test_a_user_finds_their_way(served: Served, tmp_path: Path) -> None:
             script.kill()
             script.wait()
         shutil.rmtree(browser_home, ignore_errors=True)
-    assert sum(line.startswith("ok ") for line in said) == 18, "".join(said)
+    assert sum(line.startswith("ok ") for line in said) == 19, "".join(said)
     assert {line.split()[1] for line in said if line.startswith("want ")} == set(acts)
 
 

@@ -133,6 +133,37 @@ def test_drift_is_zero_at_the_start_and_grows(tiny_dir: Path, tmp_path: Path) ->
     assert trainer.drift(DATA) == from_base  # looking changed nothing
 
 
+def test_drift_is_what_two_models_say_beside_each_other(tiny_dir: Path, tmp_path: Path) -> None:
+    trainer = stepped(Trainer(tiny_dir, SPEC))
+    drift = trainer.drift(DATA)
+    trainer.export_merged(tmp_path / "now")
+    now, then = (
+        AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32) for folder in (tmp_path / "now", tiny_dir)
+    )
+    falls, kls, change, size = [], {}, 0.0, 0.0
+    for datum in DATA:
+        ids = torch.tensor([list(datum.tokens)])
+        with torch.no_grad():
+            after, before = (model(ids).logits[0].log_softmax(-1) for model in (now, then))
+        for place in range(1, len(datum.tokens)):
+            if datum.weights[place]:
+                token = datum.tokens[place]
+                falls.append(float(before[place - 1, token] - after[place - 1, token]))
+                # Sequences that begin alike share a place, which counts once.
+                key = tuple(datum.tokens[:place])
+                kls[key] = float((before[place - 1].exp() * (before[place - 1] - after[place - 1])).sum())
+    for layer in trainer.layers:
+        old, new = (
+            dict(model.named_parameters())[f"{layer.name.removeprefix('base_model.model.')}.weight"]
+            for model in (then, now)
+        )
+        change, size = change + float((new - old).detach().pow(2).sum()), size + float(old.detach().pow(2).sum())
+    assert drift.forgotten == pytest.approx(sum(falls) / len(falls), abs=1e-4)
+    assert drift.moved_share == pytest.approx(sum(abs(fall) > 0.1 for fall in falls) / len(falls))
+    assert drift.kl == pytest.approx(sum(kls.values()) / len(kls), abs=1e-4)
+    assert drift.weight_ratio == pytest.approx((change / size) ** 0.5, rel=1e-3)
+
+
 def test_kl_to_the_base_uses_the_adapter_switched_off(tiny_dir: Path) -> None:
     trainer = stepped(Trainer(tiny_dir, SPEC))
     flat = [Datum(datum.tokens, datum.weights, advantage=0.0) for datum in DATA]

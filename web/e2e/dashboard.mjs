@@ -100,6 +100,13 @@ try {
     .getByRole("link")
     .click();
   await page.getByRole("img", { name: /^GRPO: win rate over the teacher/ }).waitFor();
+  await page.getByRole("tab", { name: "Curves" }).click();
+  await page
+    .getByRole("table", { name: "Drift" })
+    .getByRole("row", { name: /GRPO.*0.21 %.*22 %.*0.03 nats.*0.05 nats/ })
+    .waitFor();
+  done("drift shows, phase beside phase");
+  await page.getByRole("tab", { name: "Evaluation" }).click();
   await page.getByRole("link", { name: "Browse outputs" }).click();
   await page.getByText("judged better").first().waitFor();
   done("evidence shows with intervals and outputs");

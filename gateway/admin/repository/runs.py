@@ -11,7 +11,7 @@ from uuid import UUID
 from sqlalchemy import Float, Row, and_, cast, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gateway.admin.schemas.runs import GroupOut, RolloutOut, SequenceOut, TokenOut, TokenSteps
+from gateway.admin.schemas.runs import DriftOut, GroupOut, RolloutOut, SequenceOut, TokenOut, TokenSteps
 from gateway.models import (
     DatasetRow,
     DatasetVersion,
@@ -109,6 +109,22 @@ async def last_metrics(db: AsyncSession, run: Run) -> dict[str, Any]:
         .limit(1)
     )
     return (await db.scalars(query)).one_or_none() or {}
+
+
+async def drift(db: AsyncSession, run: Run) -> list[DriftOut]:
+    """What each learning phase said of its drift at its end."""
+    query = (
+        select(RunStep.phase, RunStep.step, RunStep.metrics)
+        .where(RunStep.project_id == run.project_id, RunStep.run_id == run.id, RunStep.metrics.has_key("drift_weights"))
+        .order_by(RunStep.step)
+    )
+    latest = {phase: (step, metrics) for phase, step, metrics in await db.execute(query)}
+    return [_drift(phase, *latest[phase]) for phase in PHASES if phase in latest]
+
+
+def _drift(phase: str, step: int, metrics: dict[str, Any]) -> DriftOut:
+    own = {name: metrics[f"drift_{name}"] for name in ("weights", "moved", "kl")}
+    return DriftOut(phase=phase, step=step, **own, forgotten_kl=metrics["forgotten_kl"], forgotten=metrics["forgotten"])
 
 
 async def steps(

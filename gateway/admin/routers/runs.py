@@ -67,6 +67,7 @@ async def get_run(project_id: ProjectId, run_id: UUID, db: Database) -> RunDetai
     return RunDetail(
         **_row(view, progress).model_dump(),
         phases=timeline(run, progress).phases,
+        drift=await repository.drift(db, run),
         metrics=await repository.last_metrics(db, run),
         config=run.config,
         bars=run.bars,

@@ -46,8 +46,25 @@ class RunRow(Shape):
     finished_at: datetime | None
 
 
+class DriftOut(Shape):
+    """How far a learning phase has moved the model, measured at its end."""
+
+    phase: str
+    step: int
+    weights: float | None = Field(description="‖ΔW‖/‖W‖ since the phase began, of the adapted layers.")
+    moved: float | None = Field(
+        description="Share of tokens of the teacher's answers on validation whose log-prob moved more than 0.1 nats."
+    )
+    kl: float | None = Field(description="KL on general text between the beginning of the phase and its end, in nats.")
+    forgotten_kl: float | None = Field(description="KL on general text between the base model and now, in nats.")
+    forgotten: float | None = Field(
+        description="Nats a token by which general answers have become less likely than to the base model."
+    )
+
+
 class RunDetail(RunRow):
     phases: list[PhaseOut]
+    drift: list[DriftOut] = Field(description="Of each learning phase that has ended, in their order.")
     metrics: JsonObject = Field(description="Figures of the last finished step of the phase under way, by name.")
     config: JsonObject
     bars: list[Any]

@@ -71,6 +71,10 @@ async def test_a_run_with_its_curves(api: httpx.AsyncClient, world: World) -> No
     run = (await api.get(path_of(world, world.finished_run))).json()
     assert (run["state"], run["steps_done"], run["steps_planned"]) == ("succeeded", 235, 235)
     assert {phase["name"]: phase["tokens"] for phase in run["phases"]}["sft"] == 40 * 448
+    assert [(drift["phase"], drift["step"], drift["moved"]) for drift in run["drift"]] == [
+        ("sft", 40, 0.83), ("grpo", 30, 0.22), ("sft_all", 160, 0.91),
+    ]  # fmt: skip
+    assert set(run["drift"][1]) == {"phase", "step", "weights", "moved", "kl", "forgotten_kl", "forgotten"}
     steps = (await api.get(path_of(world, world.finished_run) + "/steps", params={"phase": "grpo", "after": 27})).json()
     assert [step["step"] for step in steps] == [28, 29, 30]
     listed = (await api.get(f"/api/projects/{world.project.id}/runs")).json()

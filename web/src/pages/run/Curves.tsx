@@ -6,6 +6,7 @@ import { isActive } from "../../api/queries";
 import { useProject } from "../../app/project";
 import { Card, Chart, EmptyState, Segmented, type Series } from "../../design";
 import css from "./Curves.module.css";
+import { Drift } from "./Drift";
 import { formatOf, PANELS, type Panel } from "./panels";
 import { PHASE } from "./phases";
 
@@ -38,6 +39,7 @@ export function Curves({ run }: { run: Run }) {
         options={begun.map((name) => ({ value: name as string, label: PHASE[name]?.name ?? name }))}
       />
       <Charts steps={steps} />
+      <Drift run={run} />
     </div>
   );
 }
