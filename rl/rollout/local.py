@@ -1,5 +1,6 @@
 """Owns sampling inside this process with transformers: deterministic, for tests and tiny models. Starts nothing."""
 
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,12 +12,13 @@ from rl.types import Sample, SamplingParams
 
 
 class LocalSampler(Sampler):
-    """The same seed, pushes and calls give the same samples. `top_p` and `top_k` are refused unless off."""
+    """The same seed, weights and prompts give the same samples, whatever was asked before: a run that goes on after a
+    kill samples what it would have sampled. `top_p` and `top_k` are refused unless off."""
 
     def __init__(self, model_dir: Path | str, *, seed: int = 0, dtype: torch.dtype = torch.float32) -> None:
         self.version = -1
         self._dtype = dtype
-        self._generator = torch.Generator().manual_seed(seed)
+        self._seed = seed
         self._load(Path(model_dir))
 
     def push(self, weights_dir: Path, version: int) -> None:
@@ -30,14 +32,18 @@ class LocalSampler(Sampler):
     def sample(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams) -> list[list[Sample]]:
         if params.top_p != 1.0 or params.top_k not in {-1, 0}:
             raise SamplerError("the local sampler draws from the whole distribution: leave top_p and top_k off")
+        chance = torch.Generator().manual_seed(self._seed_of(prompts, params))
+        return [self._one(list(prompt), n, params, chance) for prompt in prompts]
+
+    def _seed_of(self, prompts: Sequence[Sequence[int]], params: SamplingParams) -> int:
         if params.seed is not None:
-            self._generator.manual_seed(params.seed)
-        return [self._one(list(prompt), n, params) for prompt in prompts]
+            return params.seed
+        return zlib.crc32(repr((self._seed, self.version, [list(prompt) for prompt in prompts])).encode())
 
     def _load(self, folder: Path) -> None:
         self._model = AutoModelForCausalLM.from_pretrained(folder, dtype=self._dtype).eval()
 
-    def _one(self, prompt: list[int], n: int, params: SamplingParams) -> list[Sample]:
+    def _one(self, prompt: list[int], n: int, params: SamplingParams, chance: torch.Generator) -> list[Sample]:
         cache = DynamicCache(config=self._model.config)
         step = torch.tensor([prompt] * n)
         tokens: list[list[int]] = [[] for _ in range(n)]
@@ -49,7 +55,7 @@ class LocalSampler(Sampler):
                 plain, drawn = logits.log_softmax(-1), logits.argmax(-1)
             else:
                 plain = (logits / params.temperature).log_softmax(-1)
-                drawn = torch.multinomial(plain.exp(), 1, generator=self._generator).squeeze(-1)
+                drawn = torch.multinomial(plain.exp(), 1, generator=chance).squeeze(-1)
             for row in sorted(open_rows):
                 token = int(drawn[row])
                 tokens[row].append(token)

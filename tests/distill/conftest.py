@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,7 @@ class Judge:
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
         self.broken = False
+        self.grade: Callable[[str, str], float] = lambda output, right: float(output.strip() == right)
         judge = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -76,7 +77,7 @@ class Judge:
         verdicts = [
             {
                 "id": candidate["id"],
-                "criteria": dict.fromkeys(names, float(candidate["output"].strip() == right)),
+                "criteria": dict.fromkeys(names, self.grade(candidate["output"], right)),
                 "vetoes": {},
                 "reason": f"the right label is {right}",
             }
