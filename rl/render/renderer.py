@@ -162,15 +162,23 @@ class Renderer:
 
     def _text(self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None, *, opened: bool) -> str:
         conversation, offered = shown(messages, self._template), shown_tools(tools)
+        text = self._applied(conversation, offered, opened)
+        names = _names(conversation, offered)
+        # A name may stand in the text for another reason: what makes no difference is dropped, too.
+        lost = next((name for name in names if name not in text), None)
+        if offered and lost is None and text == self._applied(conversation, None, opened):
+            lost = names[-1]
+        if lost is not None:
+            raise RenderError(f"the chat template drops the tool {lost!r}: this model cannot learn tool calls")
+        return text
+
+    def _applied(self, conversation: list[dict[str, Any]], tools: list[dict[str, Any]] | None, opened: bool) -> str:
         try:
             text: str = self._tokenizer.apply_chat_template(
-                conversation, tools=offered, add_generation_prompt=opened, tokenize=False, **TEMPLATE_ARGUMENTS
+                conversation, tools=tools, add_generation_prompt=opened, tokenize=False, **TEMPLATE_ARGUMENTS
             )
         except Exception as error:  # a template may raise anything: whatever it is, the messages did not fit it
             raise RenderError(f"the chat template refuses the messages: {error}") from error
-        for name in _names(conversation, offered):
-            if name not in text:
-                raise RenderError(f"the chat template drops the tool {name!r}: this model cannot learn tool calls")
         return text
 
 

@@ -6,10 +6,12 @@ reward, by tests/rl; here every part has to work with every other.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx
 import openai
 import pytest
 from rich.console import Console
@@ -18,6 +20,8 @@ from demo import app, grammar, stages, system
 from demo.api import Api, ApiError
 from demo.settings import Upstream
 from gateway.core.ports import free_port
+from rl.render import Renderer
+from tests.rl.shapes import check_shapes
 
 BASE_MODEL = Path(__file__).parents[2] / ".stepdown" / "models" / "smollm2-135m-instruct"
 CONFIG = {
@@ -76,6 +80,16 @@ def finished(api: Api, run_id: str) -> bool:
     return bool(run["state"] == "succeeded")
 
 
+def _check_tokens(api: Api) -> None:
+    """The engine that serves the student reads every shape of message as training would have shown it."""
+    (student,) = api.students()
+    home = Path(os.environ["STEPDOWN_HOME"])
+    key = (home / "secrets" / "engine.key").read_text().strip()
+    url = student["deployment"]["base_url"].removesuffix("/v1")
+    with httpx.Client(base_url=url, headers={"authorization": f"Bearer {key}"}, timeout=60, trust_env=False) as engine:
+        assert check_shapes(Renderer(BASE_MODEL), engine) >= 10
+
+
 @pytest.mark.timeout(1500)
 def test_the_loop(stack: tuple[Api, str]) -> None:
     api, base_url = stack
@@ -93,6 +107,7 @@ def test_the_loop(stack: tuple[Api, str]) -> None:
     takeover = stages.take_over(api, project, task, evaluation, lambda _: None)
     assert takeover.refusal is None
     stages.wait_for_student(project)
+    _check_tokens(api)
     answers = stages.send(Console(quiet=True), project, grammar.generate(10, 6), threads=4, title="again")
     # After so few steps an answer may still be unusable; then the upstream answers, and the app does not notice.
     assert sum(stages.by_student(answer) for answer in answers) >= 5

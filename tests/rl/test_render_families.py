@@ -61,6 +61,8 @@ def test_a_template_without_tools_says_so(family: str, tmp_path: Path) -> None:
     renderer = renderer_of(tmp_path, FAMILIES[family], ENDS[family])
     assert "drops the tool 'look_up'" in str(renderer.refusal(ASK, [TOOL]))
     assert renderer.refusal(ASK) is None
+    named = [ASK[0], {"role": "user", "content": "please look_up this"}]
+    assert "drops the tool 'look_up'" in str(renderer.refusal(named, [TOOL])), "its name is there for another reason"
 
 
 def test_a_template_may_refuse_the_turns(tmp_path: Path) -> None:
