@@ -82,7 +82,7 @@ def main(parts: list[str]) -> None:
             if part in SPEED:
                 _speed(setup, SPEED[part], runs)
             elif part == "memory":
-                runs |= _memory(setup, _best(runs))
+                _memory(setup, runs)
             else:
                 runs |= _tune(setup) if part == "tune" else compare(setup, folder)
             known = _written(runs)
@@ -135,16 +135,17 @@ def _speed(setup: dict[str, Any], names: list[str], runs: Figures) -> None:
             _written(runs)
 
 
-def _memory(setup: dict[str, Any], best: Figures) -> Figures:
+def _memory(setup: dict[str, Any], runs: Figures) -> None:
     """Peaks of fresh processes; ours also with layers computed again."""
-    found: Figures = {}
+    best = _best(runs)
     sides = {"ours": (ours, {}), "ours_recompute": (ours, {"recompute": True}), "trl": (theirs, {})}
-    for name in ("grpo_task", "grpo_512", "grpo_128"):
-        found[f"memory_{name}"] = {}
+    for name in ("grpo_512", "grpo_128", "grpo_task"):
+        found = {}
         for side, (start, more) in sides.items():
             with start(setup | more) as worker:
-                found[f"memory_{name}"][side] = ask(worker, name, best) | {"loaded_mb": worker.loaded_mb}
-    return found
+                found[side] = ask(worker, name, best) | {"loaded_mb": worker.loaded_mb}
+        runs[f"memory_{name}"] = found
+        _written(runs)
 
 
 def _result(runs: Figures) -> dict[str, float]:

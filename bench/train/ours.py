@@ -26,10 +26,8 @@ class Ours:
 
     def __init__(self, setup: dict[str, Any]) -> None:
         self.work: dict[str, Any] = json.loads(Path(setup["work"]).read_text())
-        self.trainer = Trainer(
-            setup["model"],
-            TrainerSpec(rank=setup["rank"], alpha=setup["alpha"], dtype=setup["dtype"], seed=setup["seed"]),
-        )
+        wanted = ("rank", "alpha", "dtype", "seed", "recompute")
+        self.trainer = Trainer(setup["model"], TrainerSpec(**{name: setup[name] for name in wanted if name in setup}))
 
     def sft(self, name: str) -> dict[str, Any]:
         """Every example once, sixteen to a step."""
