@@ -14,7 +14,7 @@ from rl.judge.base import CandidateVerdict, GroupVerdict, Judge, JudgeGroup
 from rl.render import Renderer
 from rl.rollout.local import LocalSampler
 from rl.trainer import Trainer, TrainerSpec
-from rl.types import LossSpec, Prompt
+from rl.types import LossName, LossSpec, Prompt
 from rl.watch import Watch, common_share
 
 PROMPTS = [Prompt(f"p{i}", [{"role": "user", "content": text}], anchor="aa") for i, text in enumerate("abcdefgh")]
@@ -66,10 +66,12 @@ def everything_counts(loop: Grpo) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_the_toy_reward_is_learned(tiny_dir: Path, tmp_path: Path, seed: int) -> None:
-    loop, _ = build(tiny_dir, tmp_path, seed)
+@pytest.mark.parametrize("name", ["cispo", "dapo", "ppo", "gspo", "grpo", "dr_grpo", "importance_sampling"])
+def test_the_toy_reward_is_learned(tiny_dir: Path, tmp_path: Path, name: LossName, seed: int) -> None:
+    loop, _ = build(tiny_dir, tmp_path, seed, loss=LossSpec(name, constant_length=6))
     everything_counts(loop)
-    rewards = [loop.step(step).metrics["reward_mean"] for step in range(16)]
+    rewards = [loop.step(step).metrics["reward_mean"] for step in range(20)]
+    # 64 answers a step: three steps' mean is known to 0.02.
     assert fmean(rewards[-3:]) > fmean(rewards[:3]) + 0.1, rewards
 
 
@@ -202,13 +204,6 @@ def test_only_the_newest_weights_are_kept(tiny_dir: Path, tmp_path: Path) -> Non
         loop.step(step)
     assert [folder.name for folder in tmp_path.iterdir()] == ["weights-2"]
     assert loop.sampler.version == 2
-
-
-@pytest.mark.parametrize("name", ["dapo", "gspo", "grpo", "dr_grpo"])
-def test_other_losses_step_too(tiny_dir: Path, tmp_path: Path, name: str) -> None:
-    loop, _ = build(tiny_dir, tmp_path, loss=LossSpec(name), scale="group_std")  # type: ignore[arg-type]
-    everything_counts(loop)
-    assert loop.step(0).metrics["grad_norm"] > 0
 
 
 def test_the_watch_raises_alarms_against_the_runs_own_beginning() -> None:
